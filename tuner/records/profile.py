@@ -1,0 +1,119 @@
+"""The profile: the one record that crosses from tuning to serving; writing and checking it is done elsewhere."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from tuner.records.base import Record, Scalar
+from tuner.records.config import Config
+from tuner.records.measurement import FailureCount, Measured, Measurement, Notice
+from tuner.records.workload import Objective, Workload
+
+PROFILE_SCHEMA = "tuner.profile/1"
+Verdict = Literal["WIN", "NO_WORTHWHILE_WIN", "INCONCLUSIVE", "FEASIBLE_ONLY"]
+
+
+class Fingerprint(Record):
+    """Digests over the fields whose change refuses a profile or has it checked again."""
+
+    hardware: str
+    software: str
+    model: str
+    workload: str
+
+
+class ProfileModel(Record):
+    """The model a profile was made for."""
+
+    source: str
+    sha256: str
+    task: str
+
+
+class Effort(Record):
+    """What the result cost; seconds and counts."""
+
+    budget_s: float
+    wall_s: float
+    build_s: float
+    measure_s: float
+    overhead_s: float
+    trials: int
+    pruned: int
+    rejected: int
+    seed: int
+    sampler: str
+    space_sha256: str
+    space_size: int
+    stopped_by: str
+
+
+class ArtifactFile(Record):
+    """One file of the winning artifact: path relative to the profile or the cache, digest, size."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+class Best(Record):
+    """The configuration to serve."""
+
+    config: Config
+    measurement: Measurement
+    artifacts: tuple[ArtifactFile, ...] = ()
+
+
+class Fallback(Record):
+    """What to serve where the profile does not hold: float32, threads = cpu_budget, the plainest engine."""
+
+    config: Config
+
+
+class Speedup(Record):
+    """Baseline over best (inverted for throughput): above 1 is better; playoff data only.
+
+    Attributes:
+        mde: Smallest gain (ratio - 1) these pairs could have resolved with 80% power.
+    """
+
+    ratio: float
+    ci95: tuple[float, float]
+    pairs: int
+    mde: float | None = None
+
+
+class Limit(Record):
+    """The physical limit of this host for this model."""
+
+    bound_s: float
+    fraction: float
+    bound_by: str
+
+
+class Profile(Record):
+    """The result of a tuning run."""
+
+    schema_: Literal["tuner.profile/1"] = Field(default=PROFILE_SCHEMA, alias="schema")
+    created_at: str
+    tuner_version: str
+    incomplete: bool = False
+    command: tuple[str, ...]
+    fingerprint: Fingerprint
+    hardware: dict[str, object]
+    software: dict[str, str]
+    model: ProfileModel
+    workload: Workload
+    objective: Objective
+    effort: Effort
+    baseline: Measured
+    best: Best
+    challenger: Measured | None = None
+    fallback: Fallback
+    verdict: Verdict
+    speedup: Speedup | None = None
+    limit: Limit | None = None
+    pareto: tuple[dict[str, Scalar], ...] = ()
+    importance: dict[str, float] = Field(default_factory=dict)
+    failures: tuple[FailureCount, ...] = ()
+    notices: tuple[Notice, ...] = ()

@@ -1,0 +1,40 @@
+"""What a build step is (group ``tuner.steps``); it holds no step and no discovery."""
+
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import ClassVar, Protocol, runtime_checkable
+
+from tuner.errors import Unsupported
+from tuner.records.base import Settings
+
+__all__ = ["Settings", "Step", "Unsupported"]
+
+
+@runtime_checkable
+class Step(Protocol):
+    """A step that turns a source or other steps' outputs into files.
+
+    A step may have a class attribute ``output`` (a model kind such as ``onnx``): where the source already is of that
+    kind the step drops out of a chain. It may have ``installed()`` like a backend.
+    """
+
+    name: ClassVar[str]
+    Settings: ClassVar[type[Settings]]
+    after: ClassVar[tuple[str, ...]]
+
+    def space(self) -> Traversable:
+        """Return the search-space TOML of the settings."""
+
+    def build(self, inputs: Mapping[str, Path], settings: Settings, directory: Path) -> None:
+        """Build into `directory`, which exists and is empty.
+
+        Args:
+            inputs: Output directories of earlier steps by name; ``source`` is the model (directory or file) and
+                ``prepared`` the prepared workload (see records.model.Prepared).
+            settings: An instance of this class's Settings.
+            directory: Where all files go; nothing else is written.
+
+        Raises:
+            Unsupported: This model or these settings cannot be built.
+        """
