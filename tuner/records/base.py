@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -51,6 +52,15 @@ class Record(BaseModel):
 
 class Settings(Record):
     """The typed knobs of one backend or build step; every field has a default, None means the engine's own."""
+
+    @classmethod
+    def from_json_object(cls, values: Mapping[str, Scalar], *, source: str) -> Self:
+        """Read settings as they stand in a config.
+
+        Raises:
+            UsageError: An unknown key or a value of the wrong type; names `source` and the key.
+        """
+        return cls.from_json(json.dumps(dict(values)), source=source)
 
 
 def digest_of(value: object) -> str:
