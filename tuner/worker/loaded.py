@@ -91,22 +91,26 @@ class LoadedModel:
         gc.collect()
         gc.freeze()
         gc.disable()
-        shapes = distinct_shapes(self.batches)
-        warmed = timing.warm_up(
-            self.call,
-            shapes=shapes,
-            n_batches=len(self.batches),
-            cap_s=command.cap_s,
-            quick_limit_s=command.quick_limit_s,
+        warming = timing.warm_up(
+            self.call, distinct_shapes(self.batches), cap_s=command.cap_s, quick_limit_s=command.quick_limit_s
         )
         self.read_back()  # pools that start at the first call have started now
-        return warmed
+        return Warmed(
+            first_call_s=warming.first_call_s,
+            fastest_s=warming.fastest_s,
+            call_s=warming.call_s,
+            calls=warming.calls,
+            wall_s=warming.wall_s,
+            kind=warming.kind,
+            n_shapes=warming.n_shapes,
+            windows_s=warming.windows_s,
+        )
 
     def block(self, command: RunBlock) -> BlockDone:
         """Time one block."""
         before = resource.getrusage(resource.RUSAGE_SELF)
         timed = timing.run_block(
-            self.call, n=command.n, discard_calls=command.discard_calls, discard_s=command.discard_s
+            self.call, command.n, discard_calls=command.discard_calls, discard_s=command.discard_s
         )
         after = resource.getrusage(resource.RUSAGE_SELF)
         return BlockDone(
