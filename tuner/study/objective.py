@@ -1,0 +1,167 @@
+"""Reads what the user asks for into an Objective and judges measurements by it; pure."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal, cast
+
+from tuner.errors import UsageError
+from tuner.records.measurement import Fidelity, Measurement
+from tuner.records.workload import Constraint, Objective
+
+SHORT_TARGETS: dict[str, str] = {
+    "p50": "latency_s.p50",
+    "p90": "latency_s.p90",
+    "p95": "latency_s.p95",
+    "p99": "latency_s.p99",
+    "mean": "latency_s.mean",
+    "throughput": "throughput_items_per_s",
+    "memory": "peak_rss_bytes",
+    "load_time": "load_s",
+}
+MAXIMIZED = frozenset({"throughput_items_per_s"})
+UNITS: dict[str, float] = {
+    "": 1.0,
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ns": 1e-9,
+    "%": 0.01,
+    "B": 1.0,
+    "kB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+}
+_VALUE = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%]*)\s*$")
+_EXPRESSION = re.compile(r"^\s*([a-z_][\w.]*)\s*(<=|>=|<|>)\s*(.+)$")
+
+
+def paths() -> tuple[str, ...]:
+    """Return all measurement paths that a target or constraint may name."""
+    latency = tuple(f"latency_s.{name}" for name in ("p50", "p90", "p95", "p99", "mean", "min"))
+    scalars = ("throughput_items_per_s", "load_s", "first_call_s", "peak_rss_bytes", "cpu_s_per_item")
+    gated = (name for name in Fidelity.model_fields if name not in {"method", "details", "n"})
+    return latency + scalars + tuple(f"fidelity.{name}" for name in gated)
+
+
+def known_path(text: str, *, what: str) -> str:
+    """Return the full measurement path for a path or short name.
+
+    Raises:
+        UsageError: Unknown; the nearest known one is named.
+    """
+    if text in SHORT_TARGETS:
+        return SHORT_TARGETS[text]
+    known = paths()
+    if text in known:
+        return text
+    choices = (*SHORT_TARGETS, *known)
+    near = difflib.get_close_matches(text, choices, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(SHORT_TARGETS)}"
+    raise UsageError(f"unknown {what} {text!r}: {hint}")
+
+
+def parse_value(text: str) -> float:
+    """Read a figure with a unit: ``30ms`` is 0.03, ``2GiB`` is 2147483648.0.
+
+    Raises:
+        UsageError: Not a figure, or an unknown unit.
+    """
+    match = _VALUE.match(text)
+    if not match or match[2] not in UNITS:
+        units = " ".join(unit for unit in UNITS if unit)
+        raise UsageError(f"{text!r} is not a figure with a unit ({units})")
+    return float(match[1]) * UNITS[match[2]]
+
+
+def parse_objective(
+    target: str,
+    *,
+    at_most: Iterable[str] = (),
+    at_least: Iterable[str] = (),
+    expressions: Iterable[str] = (),
+    defaults: Iterable[Constraint] = (),
+) -> Objective:
+    """Build the objective from command-line texts; a default is left out where the user limits the same path.
+
+    Raises:
+        UsageError: An unknown path, a missing ``=`` or operator, a figure that cannot be read.
+    """
+    path = known_path(target, what="target")
+    if path.startswith("fidelity."):
+        raise UsageError(f"target {target!r} is a fidelity figure: limit it with --min or --max and choose a latency target")
+    constraints = [_assignment(text, "--max", "<=") for text in at_most]
+    constraints += [_assignment(text, "--min", ">=") for text in at_least]
+    constraints += [_expression(text) for text in expressions]
+    named = {constraint.path for constraint in constraints}
+    constraints += [constraint for constraint in defaults if constraint.path not in named]
+    direction: Literal["minimize", "maximize"] = "maximize" if path in MAXIMIZED else "minimize"
+    return Objective(target=path, direction=direction, constraints=tuple(constraints))
+
+
+def _assignment(text: str, option: str, operator: Literal["<=", ">="]) -> Constraint:
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"{option} {text!r}: write {option} PATH=VALUE, for example {option} latency_s.p99=30ms")
+    return Constraint(path=known_path(path.strip(), what="path"), operator=operator, bound=parse_value(value))
+
+
+def _expression(text: str) -> Constraint:
+    match = _EXPRESSION.match(text)
+    if not match:
+        raise UsageError(f"--constraint {text!r} has no operator: quote it, for example --constraint 'load_s <= 5s'")
+    operator = cast("Literal['<=', '>=']", match[2] if len(match[2]) == 2 else match[2] + "=")  # noqa: PLR2004
+    return Constraint(path=known_path(match[1], what="path"), operator=operator, bound=parse_value(match[3]))
+
+
+def default_constraints(method: str) -> tuple[Constraint, ...]:
+    """Return the contract's fidelity limit for a way of judging."""
+    limits: Mapping[str, tuple[Constraint, ...]] = {
+        "embedding": (Constraint(path="fidelity.cosine_min", operator=">=", bound=0.99),),
+        "classes": (Constraint(path="fidelity.top1_agreement", operator=">=", bound=0.99),),
+        "graph": (Constraint(path="fidelity.rel_error_max", operator="<=", bound=0.02),),
+    }
+    return limits.get(method, ())
+
+
+def figure(measurement: Measurement, path: str) -> float | None:
+    """Return the figure at a measurement path, None where it is unknown."""
+    value: object = measurement
+    for part in path.split("."):
+        value = getattr(value, part, None)
+        if value is None:
+            return None
+    return float(cast("float", value))
+
+
+def violation(measurement: Measurement, constraint: Constraint) -> float | None:
+    """Return by how much a constraint is missed: ≤ 0 holds (exactly met holds), None where the figure is unknown.
+
+    Relative to the bound where it is not zero, so that violations of seconds and bytes can be compared.
+    """
+    value = figure(measurement, constraint.path)
+    if value is None:
+        return None
+    gap = value - constraint.bound if constraint.operator == "<=" else constraint.bound - value
+    return gap / abs(constraint.bound) if constraint.bound else gap
+
+
+def violations(measurement: Measurement, objective: Objective) -> dict[str, float]:
+    """Return every constraint's violation by key; an unknown figure counts as met (decided in the playoff)."""
+    return {
+        constraint_key(constraint): violation(measurement, constraint) or 0.0 for constraint in objective.constraints
+    }
+
+
+def constraint_key(constraint: Constraint) -> str:
+    """Return the name under which a constraint is told to Optuna."""
+    return f"{constraint.path}{constraint.operator}{constraint.bound:g}"
+
+
+def is_feasible(measurement: Measurement, objective: Objective) -> bool:
+    """Say whether all constraints that can be decided hold."""
+    return all(value <= 0 for value in violations(measurement, objective).values())
