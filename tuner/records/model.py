@@ -38,6 +38,7 @@ class ModelFacts(Record):
         n_parameters: Number of parameters, None if the files do not say.
         max_length: Longest input in tokens, None if unlimited or unknown.
         pooling: Only for feature-extraction of text.
+        encode_length: Tokens at which the model's own tokenizing cuts a text, None if only `max_length` does.
     """
 
     source: str
@@ -53,6 +54,7 @@ class ModelFacts(Record):
     hidden_size: int | None = None
     n_layers: int | None = None
     pooling: Pooling | None = None
+    encode_length: int | None = None
 
 
 class TensorSpec(Record):
@@ -74,6 +76,7 @@ class Prepared(Record):
         items_per_batch: Rows of one timed batch.
         method: How fidelity is judged: ``embedding``, ``classes`` or ``graph``.
         reference: How ``references.npz`` was made, e.g. ``pytorch eager float32``.
+        texts: What the inputs are made of: ``builtin en zh``, ``builtin en``, ``data`` or ``generated``.
     """
 
     model: ModelFacts
@@ -85,4 +88,5 @@ class Prepared(Record):
     items_per_batch: int = Field(ge=1)
     method: Literal["embedding", "classes", "graph"]
     reference: str
+    texts: str = "generated"
     prepare_s: float | None = None
