@@ -26,7 +26,7 @@ def rss_bytes(status: Path = Path("/proc/self/status")) -> int | None:
     return _field(status, "VmRSS")
 
 
-def reset_peak_rss(clear_refs: Path = Path("/proc/self/clear_refs")) -> bool:
+def reset_peak(clear_refs: Path = Path("/proc/self/clear_refs")) -> bool:
     """Set the peak to the present resident set (proc(5), clear_refs 5, Linux 4.0); say whether that worked."""
     try:
         clear_refs.write_text(_RESET_PEAK, encoding="ascii")

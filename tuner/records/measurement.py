@@ -102,6 +102,7 @@ class Telemetry(Record):
         foreign_ratio: Time other processes ran on the pinned CPUs over wall × CPUs.
         throttled_s: Time the quota stopped us; own_throttling says that our own use filled the quota.
         sentinel_ratio: Sentinel loop now over its calibrated median.
+        suspended_s: Time the machine slept during the block.
     """
 
     wall_s: float
@@ -113,6 +114,7 @@ class Telemetry(Record):
     involuntary_switches: int | None = None
     pressure_some_s: float | None = None
     sentinel_ratio: float | None = None
+    suspended_s: float | None = None
 
 
 class Block(Record):
