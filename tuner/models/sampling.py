@@ -1,0 +1,62 @@
+"""Composes texts of exact token lengths by sliding over sentences; where the sentences come from it does not decide."""
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+from tuner.models.tokenizing import TextTokenizer
+
+LARGEST_UNKNOWN_RATIO = 0.5
+STRIDE = 7
+"""Sentences from the start of one sample to the start of the next; prime, so that starts do not repeat early."""
+
+
+def builtin_sentences(language: str) -> list[str]:
+    """Return the built-in sentences, ``english`` or ``chinese``."""
+    text = (files("tuner.models") / "texts" / f"{language}.txt").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line]
+
+
+def builtin_pools(tokenizer: TextTokenizer) -> tuple[list[list[str]], str]:
+    """Return the pools of sentences to draw from in turn, and their name.
+
+    English and Chinese, or English alone where the vocabulary does not know most of the Chinese.
+    """
+    english, chinese = builtin_sentences("english"), builtin_sentences("chinese")
+    if tokenizer.unknown_ratio("".join(chinese)) > LARGEST_UNKNOWN_RATIO:
+        return [english], "builtin en"
+    return [english, chinese], "builtin en zh"
+
+
+class Composer:
+    """Yields rows of token ids of exact lengths, pool after pool, each time starting at another sentence."""
+
+    def __init__(self, tokenizer: TextTokenizer, pools: Sequence[Sequence[str]], seed: int) -> None:
+        self._tokenizer = tokenizer
+        self._pools = pools
+        self._drawn = 0
+        self._seed = seed
+
+    def row(self, length: int) -> list[int]:
+        """Return the next row: `length` ids, special tokens included."""
+        pool = self._pools[self._drawn % len(self._pools)]
+        start = (self._drawn // len(self._pools)) * STRIDE + self._seed
+        self._drawn += 1
+        enough = length - self._tokenizer.n_special
+        taken: list[str] = []
+        n_tokens = 0
+        for sentence in _around(pool, start):
+            taken.append(sentence)
+            n_tokens += self._tokenizer.count(sentence)
+            if n_tokens > enough + len(taken):
+                row = self._tokenizer.ids(" ".join(taken), length)
+                if len(row) == length:
+                    return row
+        raise AssertionError("unreachable: the sentences repeat for ever")
+
+
+def _around(pool: Sequence[str], start: int) -> Iterator[str]:
+    """Yield the sentences of `pool` from `start` on, again and again."""
+    index = start
+    while True:
+        yield pool[index % len(pool)]
+        index += 1

@@ -1,0 +1,107 @@
+"""A light tokenizer for servers and for preparing inputs: the tokenizers library alone where the model has tokenizer.json."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from tuner.errors import UsageError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class TextTokenizer:
+    """Turns texts into int64 arrays; padding and truncation are ours, whatever the file says."""
+
+    def __init__(self, tokenizer: "Tokenizer") -> None:
+        padding = tokenizer.padding
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        self._tokenizer = tokenizer
+        self.pad_id = _pad_id(tokenizer, padding)
+        self.n_special = int(tokenizer.num_special_tokens_to_add(is_pair=False))
+
+    @classmethod
+    def open(cls, model: Path) -> Self | None:
+        """Open the tokenizer of a model directory, or beside (or above) a model file; None where there is none.
+
+        Raises:
+            UsageError: It is damaged.
+        """
+        places = (model,) if model.is_dir() else (model.parent, model.parent.parent)
+        for place in places:
+            if (place / "tokenizer.json").is_file():
+                return cls(_from_file(place / "tokenizer.json"))
+        return cls(_from_transformers(model)) if (model / "config.json").is_file() else None
+
+    def encode(self, texts: Sequence[str], max_length: int | None = None) -> dict[str, np.ndarray]:
+        """Tokenize and pad to the longest.
+
+        Args:
+            texts: At least one.
+            max_length: Tokens at which a text is cut, special tokens included; None: nowhere.
+
+        Returns:
+            ``input_ids``, ``attention_mask``, ``token_type_ids``, each (texts, longest) int64.
+        """
+        return self.pad([self.ids(text, max_length) for text in texts])
+
+    def ids(self, text: str, length: int | None = None) -> list[int]:
+        """Return the token ids of one text with its special tokens, at most `length` of them."""
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        if length is not None:
+            encoding.truncate(max(0, length - self.n_special))
+        return list(self._tokenizer.post_process(encoding, None, add_special_tokens=True).ids)
+
+    def pad(self, rows: Sequence[Sequence[int]]) -> dict[str, np.ndarray]:
+        """Pad rows of ids on the right to the longest; see `encode` for the result."""
+        longest = max(1, *(len(row) for row in rows)) if rows else 1
+        ids = np.full((len(rows), longest), self.pad_id, np.int64)
+        mask = np.zeros_like(ids)
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = row
+            mask[index, : len(row)] = 1
+        return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of `text` without special tokens."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def unknown_ratio(self, text: str) -> float:
+        """Return the share of tokens of `text` that the vocabulary does not know (0 where it has no unknown token)."""
+        tokens = self._tokenizer.encode(text, add_special_tokens=False).tokens
+        unknown = getattr(self._tokenizer.model, "unk_token", None)
+        return sum(token == unknown for token in tokens) / max(1, len(tokens)) if unknown else 0.0
+
+
+def _pad_id(tokenizer: "Tokenizer", padding: dict[str, object] | None) -> int:
+    if padding:
+        pad_id = padding["pad_id"]
+        return pad_id if isinstance(pad_id, int) else 0
+    found = (tokenizer.token_to_id(token) for token in ("[PAD]", "<pad>", "<|endoftext|>"))
+    return next((token_id for token_id in found if token_id is not None), 0)
+
+
+def _from_file(file: Path) -> "Tokenizer":
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises bare Exception
+        raise UsageError(f"{file} cannot be read: {str(error)[:200]}: download it again") from None
+
+
+def _from_transformers(model: Path) -> "Tokenizer":
+    """Convert a tokenizer that has no tokenizer.json; imports transformers, so only in a worker that prepares."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(model), local_files_only=True)
+    except Exception as error:  # noqa: BLE001 - whatever it raises, the cause is the model's files
+        first = str(error).partition("\n")[0][:200]
+        raise UsageError(f"no tokenizer can be opened in {model}: {first}: add its tokenizer.json") from None
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        raise UsageError(f"the tokenizer in {model} has no fast form: add its tokenizer.json")
+    return tokenizer.backend_tokenizer
