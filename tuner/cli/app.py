@@ -1,0 +1,120 @@
+"""Takes the command line apart, calls one command and turns errors into one line and an exit code."""
+
+import difflib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError
+from rich.console import Console
+
+import tuner
+from tuner.cli.checking import check
+from tuner.cli.executing import exec_
+from tuner.cli.host import host
+from tuner.cli.showing import show
+from tuner.cli.tune import tune
+from tuner.errors import TunerError, UsageError
+
+COMMANDS = {"tune": tune, "show": show, "check": check, "exec": exec_, "host": host}
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+
+HELP = """Finds the fastest trustworthy way to run a model on this machine's CPUs and writes it down as a JSON profile.
+
+`autotune --model M --target p50` is short for `autotune tune --model M --target p50`."""
+
+
+def build_app() -> App:
+    """Return the cyclopts application with all commands."""
+    app = App(
+        name="autotune",
+        help=HELP,
+        version=tuner.__version__,
+        help_format="markdown",
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+        error_console=Console(stderr=True),
+    )
+    for name, function in COMMANDS.items():
+        app.command(function, name=name)
+    return app
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line and return its exit code; every error is one line on standard error."""
+    try:
+        return dispatch(list(argv))
+    except TunerError as error:
+        return complain(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return complain("interrupted; what was measured is kept, the same command goes on", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug is said to be one
+        return complain(
+            f"a bug of autotune: {type(error).__name__}: {error}; run again with AUTOTUNE_DEBUG=1 and report the traceback",
+            EXIT_BUG,
+        )
+
+
+def dispatch(argv: list[str]) -> int:
+    """Find the command, bind its options and call it.
+
+    Raises:
+        UsageError: An unknown command or option (named before a missing one), or a value that does not fit.
+    """
+    app = build_app()
+    if not argv or argv[0] in ("--help", "-h", "--version"):
+        app(argv or ["--help"])
+        return 0
+    if argv[0].startswith("-"):
+        argv = ["tune", *argv]
+    elif argv[0] not in COMMANDS:
+        near = difflib.get_close_matches(argv[0], COMMANDS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(COMMANDS)}"
+        raise UsageError(f"unknown command {argv[0]!r}: {hint}")
+    try:
+        command, bound, _ = app.parse_args(argv, exit_on_error=False, print_error=False)
+    except MissingArgumentError as error:
+        refuse_unknown_options(app, argv)
+        raise UsageError(one_line(error)) from error
+    except CycloptsError as error:
+        raise UsageError(one_line(error)) from error
+    code = command(*bound.args, **bound.kwargs)
+    return code if isinstance(code, int) else 0
+
+
+def refuse_unknown_options(app: App, argv: list[str]) -> None:
+    """Name an unknown option even where a required one is missing too.
+
+    Raises:
+        UsageError: An option that the command does not have; the nearest one is named.
+    """
+    known = {name for argument in app[argv[0]].assemble_argument_collection() for name in argument.names}
+    for token in argv[1:]:
+        if token == "--":
+            return
+        name = token.partition("=")[0]
+        if name.startswith("--") and name not in known and name not in ("--help", "--version"):
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            raise UsageError(f"unknown option {name}" + (f": did you mean {near[0]}?" if near else ""))
+
+
+def one_line(error: CycloptsError) -> str:
+    """Return an error of the option parser as one line of ours."""
+    if isinstance(error, UnknownOptionError) and error.token is not None:
+        names = [name for argument in (error.argument_collection or ()) for name in argument.names]
+        near = difflib.get_close_matches(error.token.keyword or "", names, n=1, cutoff=0.5)
+        return f"unknown option {error.token.keyword}" + (f": did you mean {near[0]}?" if near else "")
+    return " ".join(str(error).replace("╭", " ").replace("│", " ").split())
+
+
+def complain(text: str, code: int) -> int:
+    """Print one line on standard error (and the traceback with AUTOTUNE_DEBUG=1) and return `code`."""
+    if os.environ.get("AUTOTUNE_DEBUG") == "1":
+        traceback.print_exc()
+    sys.stderr.write(f"autotune: {' '.join(text.split())}\n")
+    return code

@@ -1,0 +1,100 @@
+"""Reads a profile and finds its artifact files; a profile is data that may come from a stranger."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from tuner.artifacts.store import sha256_of
+from tuner.environment import check_env
+from tuner.errors import ProfileMismatch, UsageError
+from tuner.records.profile import PROFILE_SCHEMA, ArtifactFile, Profile
+
+LIMIT_BYTES = 64 * 1024 * 1024
+
+
+def read_profile(path: Path) -> Profile:
+    """Read and check a profile.
+
+    Raises:
+        UsageError: No such file, not a profile, another schema, or something in it that no profile may hold.
+    """
+    try:
+        if path.stat().st_size > LIMIT_BYTES:
+            raise UsageError(f"{path}: too large for a profile ({path.stat().st_size} bytes)")
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such profile") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from error
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{path}: not JSON ({error}); is it a profile written by autotune?") from error
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != PROFILE_SCHEMA:
+        raise UsageError(f"{path}: schema {schema!r} where {PROFILE_SCHEMA!r} is read; tune again with this version")
+    profile = Profile.from_json(text, source=str(path))
+    for config in (profile.best.config, profile.baseline.config, profile.fallback.config):
+        check_env(config.process.env)
+    for file in profile.best.artifacts:
+        check_relative(file.path)
+    return profile
+
+
+def check_relative(path: str) -> None:
+    """Refuse an artifact path that could leave its directory.
+
+    Raises:
+        UsageError: Absolute, empty, with ``..`` or a backslash.
+    """
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or "\\" in path or "\x00" in path:
+        raise UsageError(f"artifact path {path!r} in the profile: only relative paths without `..` are allowed")
+
+
+def find_artifacts(profile: Profile, bases: Iterable[Path], *, full: bool = True) -> Path | None:
+    """Return the artifact directory of the best config, each file's digest checked; None where nothing is built.
+
+    Args:
+        bases: Directories that the paths may be relative to, in order: the profile's own, the cache.
+        full: Whether digests are computed, or only sizes compared.
+
+    Raises:
+        ProfileMismatch: A file is missing, links out of its base or has another content.
+    """
+    files = profile.best.artifacts
+    if not files:
+        return None
+    problem = "no directory to look in"
+    for base in bases:
+        problem_here = next((text for file in files if (text := file_problem(base, file, full=full))), None)
+        if problem_here is None:
+            return artifact_directory(base, files)
+        problem = problem_here
+    raise ProfileMismatch(f"artifact of the profile: {problem}; tune again here, or copy profile and artifacts together")
+
+
+def file_problem(base: Path, file: ArtifactFile, *, full: bool) -> str | None:
+    """Return what is wrong with one artifact file below `base`, None if nothing."""
+    check_relative(file.path)
+    path = base / file.path
+    try:
+        resolved = path.resolve(strict=True)
+        if not resolved.is_relative_to(base.resolve()):
+            return f"{path} links out of {base}"
+        if resolved.stat().st_size != file.bytes:
+            return f"{path} has {resolved.stat().st_size} bytes where the profile says {file.bytes}"
+        if full and sha256_of(resolved) != file.sha256:
+            return f"{path} has another content than the profile says (sha256)"
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return None
+
+
+def artifact_directory(base: Path, files: Iterable[ArtifactFile]) -> Path:
+    """Return the directory that holds all `files`: the deepest one they share."""
+    parents = [PurePosixPath(file.path).parent.parts for file in files]
+    shared = parents[0]
+    for parts in parents[1:]:
+        shared = shared[: next((i for i, (a, b) in enumerate(zip(shared, parts, strict=False)) if a != b), min(len(shared), len(parts)))]
+    return base.joinpath(*shared)
