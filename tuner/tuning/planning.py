@@ -1,0 +1,251 @@
+"""Gathers what a run works on (host, model, workload, space, engines) and checks it before any process starts."""
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from tuner.backends.base import Backend
+from tuner.errors import HostError, UsageError
+from tuner.models.data import check_data
+from tuner.models.digests import digest_file
+from tuner.models.inspect import inspect
+from tuner.plugins import entry_points_of, plugin
+from tuner.records.base import digest_of
+from tuner.records.config import Config
+from tuner.records.hardware import Host
+from tuner.records.measurement import Notice
+from tuner.records.model import ModelFacts
+from tuner.records.workload import DataSource, Objective, Workload
+from tuner.space.facts import facts_of_host, facts_of_model, facts_of_workload
+from tuner.space.loading import load_space
+from tuner.space.resolving import ResolvedSpace
+from tuner.study.building import library_versions
+from tuner.study.objective import default_constraints, parse_objective
+from tuner.tuning.request import TuneRequest, parse_fixes
+
+BASELINE_BACKENDS = {
+    "huggingface": "pytorch",
+    "python": "pytorch",
+    "onnx": "onnxruntime",
+    "openvino": "openvino",
+}
+"""What a user gets without us, by kind of model (contract, Baseline)."""
+HIDDEN_BACKENDS = frozenset({"fake"})
+METHODS = {
+    "feature-extraction": "embedding",
+    "text-classification": "classes",
+    "token-classification": "classes",
+    "image-classification": "classes",
+}
+MEMORY_FACTOR = 1.3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a run needs to know before its first process."""
+
+    request: TuneRequest
+    host: Host
+    model: ModelFacts
+    workload: Workload
+    objective: Objective
+    space: ResolvedSpace
+    space_sha256: str
+    baseline: Config
+    fallback: Config
+    backends: tuple[str, ...]
+    versions: dict[str, str]
+    notices: tuple[Notice, ...]
+    key_parts: dict[str, str]
+
+    @property
+    def key(self) -> str:
+        """Digest that names the study: model, workload, objective, space, host and library versions."""
+        return digest_of(self.key_parts)
+
+
+def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
+    """Check a request against files, engines and host.
+
+    Raises:
+        UsageError: Something in the request cannot be used; named first is what the user typed wrong.
+        HostError: No engine can run the model.
+    """
+    names = check_backends(request.backends)
+    objective = parse_objective(
+        request.target, at_most=request.at_most, at_least=request.at_least, expressions=request.constraint
+    )
+    fixes = parse_fixes(request.fix)
+    model = inspect(request.model, request.task, cache_dir=cache_dir)
+    workload = workload_of(request, model)
+    check_memory(model, host)
+    method = METHODS.get(model.task, "graph")
+    objective = objective.model_copy(
+        update={
+            "constraints": objective.constraints
+            + tuple(
+                limit
+                for limit in default_constraints(method)
+                if not any(own.path.startswith("fidelity.") for own in objective.constraints)
+            )
+        }
+    )
+    usable, versions, notices = usable_backends(names, model, workload, explicit=request.backends is not None)
+    points = {name: cast("Backend", plugin("tuner.backends", name)).space() for name in usable}
+    steps = [plugin("tuner.steps", name) for name in entry_points_of("tuner.steps")]
+    declared = load_space(
+        [*points.values(), *(step.space() for step in steps), shared_space(), *(space_path(name) for name in request.space)]  # type: ignore[attr-defined]
+    )
+    dropped = [str(step.name) for step in steps if getattr(step, "output", None) == model.kind]  # type: ignore[attr-defined]
+    space = declared.resolve(
+        facts_of_host(host.model_dump(mode="json")),
+        facts_of_model(model),
+        facts_of_workload(workload),
+        dropped_steps=dropped,
+        backends=usable,
+        fixed=fixes,
+    )
+    baseline = baseline_config(request.baseline, model)
+    return Plan(
+        request=request,
+        host=host,
+        model=model,
+        workload=workload,
+        objective=objective,
+        space=space,
+        space_sha256=declared.digest(),
+        baseline=baseline,
+        fallback=fallback_config(space, model, baseline),
+        backends=tuple(usable),
+        versions=versions,
+        notices=(*host.notices, *notices),
+        key_parts={
+            "model": model.sha256,
+            "workload": workload.digest(),
+            "objective": objective.digest(),
+            "space": digest_of([declared.digest(), sorted(usable), sorted(fixes.items()), baseline.digest()]),
+            "host": host.fingerprint,
+            "libraries": digest_of(versions),
+        },
+    )
+
+
+def check_backends(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the backends to consider.
+
+    Raises:
+        UsageError: A name that is no backend; the nearest one is named.
+    """
+    known = tuple(entry_points_of("tuner.backends"))
+    if names is None:
+        return tuple(name for name in known if name not in HIDDEN_BACKENDS)
+    if not names:
+        raise UsageError(f"--backends names none: choose from {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            raise UsageError(f"unknown backend {name!r}: " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"))
+    return tuple(dict.fromkeys(names))
+
+
+def usable_backends(
+    names: tuple[str, ...], model: ModelFacts, workload: Workload, *, explicit: bool
+) -> tuple[list[str], dict[str, str], list[Notice]]:
+    """Return the backends that are installed and take the model, all library versions, and a notice for each other.
+
+    Raises:
+        HostError: A backend that the user named is not installed or does not take the model, or none is left.
+    """
+    usable: list[str] = []
+    versions = library_versions()
+    notices: list[Notice] = []
+    for name in names:
+        backend = cast("Backend", plugin("tuner.backends", name))
+        installed = backend.installed()
+        reason = "not installed" if installed is None else backend.supports(model, workload)
+        if reason is None:
+            usable.append(name)
+            versions |= installed or {}
+        elif explicit:
+            raise HostError(f"backend {name}: {reason}; leave it out of --backends or install it (pip install 'autotune-cpu[{name}]')")
+        else:
+            notices.append(Notice(code="backend_unavailable", detail=f"{name}: {reason}", remedy=f"pip install {name}" if installed is None else None))
+    if not usable:
+        raise HostError(f"no engine can run {model.source}: {'; '.join(notice.detail for notice in notices)}")
+    return usable, versions, notices
+
+
+def workload_of(request: TuneRequest, model: ModelFacts) -> Workload:
+    """Return the traffic, lengths checked against the model.
+
+    Raises:
+        UsageError: A length that the model cannot take; unusable data.
+    """
+    longest = max(request.lengths)
+    if model.max_length is not None and longest > model.max_length:
+        raise UsageError(f"--lengths {longest}: the model takes at most {model.max_length} tokens")
+    data = DataSource()
+    if request.data is not None:
+        n = check_data(request.data)
+        data = DataSource(source=request.data, sha256=digest_file(Path(request.data)), n=n)
+    return Workload(
+        task=model.task, lengths=request.lengths, batch_size=request.batch_size, data=data, seed=request.seed
+    )
+
+
+def check_memory(model: ModelFacts, host: Host) -> None:
+    """Refuse a model whose weights alone do not fit.
+
+    Raises:
+        UsageError: The estimate is above the memory budget.
+    """
+    parameters = model.n_parameters
+    need = max(model.weight_bytes, 4 * parameters if parameters else 0) * MEMORY_FACTOR
+    if host.memory_budget_bytes is not None and need > host.memory_budget_bytes:
+        raise UsageError(
+            f"model too large for memory: about {need / 2**30:.1f} GiB in float32 where this process can have "
+            f"{host.memory_budget_bytes / 2**30:.1f} GiB (bound by {host.memory_bound_by}); give it more memory"
+        )
+
+
+def baseline_config(path: str | None, model: ModelFacts) -> Config:
+    """Return what a user gets without us, or the config of a file.
+
+    Raises:
+        UsageError: The file is not a config; there is no default for this kind of model.
+    """
+    if path is not None:
+        try:
+            return Config.from_json(Path(path).read_bytes(), source=path)
+        except OSError as error:
+            raise UsageError(f"--baseline {path}: cannot be read ({error.strerror})") from error
+    if model.kind not in BASELINE_BACKENDS:
+        raise UsageError(f"{model.source}: models of kind {model.kind} have no baseline yet; give --baseline CONFIG.json")
+    return Config(backend=BASELINE_BACKENDS[model.kind])
+
+
+def fallback_config(space: ResolvedSpace, model: ModelFacts, baseline: Config) -> Config:
+    """Return float32 on all allowed CPUs with the plainest engine that works: what a server runs where nothing else holds."""
+    name = BASELINE_BACKENDS.get(model.kind, baseline.backend)
+    return space.default_config(name) or baseline
+
+
+def shared_space() -> object:
+    """Return the space file that applies to all backends."""
+    from tuner.plugins import space_file
+
+    return space_file("process.toml")
+
+
+def space_path(name: str) -> Path:
+    """Return a user's space file.
+
+    Raises:
+        UsageError: No such file.
+    """
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"--space {name}: no such file")
+    return path
+
