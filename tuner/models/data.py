@@ -1,4 +1,4 @@
-"""Reads the user's data: texts (.jsonl, .txt) line by line within bounds, arrays (.npz) without pickle; runs no model."""
+"""Reads the user's data: texts (.jsonl, .txt) within bounds, arrays (.npz) without pickle; it runs no model."""
 
 import json
 from collections.abc import Iterator

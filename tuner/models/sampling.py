@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
+from tuner.errors import UsageError
 from tuner.models.tokenizing import TextTokenizer
 
 LARGEST_UNKNOWN_RATIO = 0.5
+LAST_NARROW = "\u2e7f"
 STRIDE = 7
 """Sentences from the start of one sample to the start of the next; prime, so that starts do not repeat early."""
 
@@ -48,10 +50,17 @@ class Composer:
             taken.append(sentence)
             n_tokens += self._tokenizer.count(sentence)
             if n_tokens > enough + len(taken):
-                row = self._tokenizer.ids(" ".join(taken), length)
+                row = self._tokenizer.ids(_joint(sentence).join(taken), length)
                 if len(row) == length:
                     return row
-        raise AssertionError("unreachable: the sentences repeat for ever")
+            if len(taken) >= len(pool) and n_tokens == 0:
+                break
+        raise UsageError("the texts hold no token of the model's vocabulary: give other --data")
+
+
+def _joint(sentence: str) -> str:
+    """Return what stands between sentences: a space, nothing after a full-width stop."""
+    return "" if sentence[-1] > LAST_NARROW else " "
 
 
 def _around(pool: Sequence[str], start: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A light tokenizer for servers and for preparing inputs: the tokenizers library alone where the model has tokenizer.json."""
+"""Tokenizes for servers and for preparing inputs, by the tokenizers library alone where there is a tokenizer.json."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,7 +89,7 @@ def _from_file(file: Path) -> "Tokenizer":
 
     try:
         return Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises bare Exception
+    except Exception as error:  # noqa: BLE001 - the library raises bare Exception
         raise UsageError(f"{file} cannot be read: {str(error)[:200]}: download it again") from None
 
 
@@ -104,4 +104,5 @@ def _from_transformers(model: Path) -> "Tokenizer":
         raise UsageError(f"no tokenizer can be opened in {model}: {first}: add its tokenizer.json") from None
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise UsageError(f"the tokenizer in {model} has no fast form: add its tokenizer.json")
-    return tokenizer.backend_tokenizer
+    backend: Tokenizer = tokenizer.backend_tokenizer
+    return backend

@@ -51,7 +51,7 @@ def _shards(index: Path) -> tuple[Path, ...]:
     missing = [name for name in names if not (index.parent / name).exists()]
     if missing:
         raise UsageError(
-            f"{missing[0]} is missing in {index.parent}: {index.name} names {len(names)} files, {len(missing)} not there"
+            f"{missing[0]} is missing in {index.parent}: {index.name} names {len(names)} files, {len(missing)} absent"
         )
     return tuple(index.parent / name for name in names)
 
