@@ -1,0 +1,163 @@
+"""The Optuna side of a study: storage, trials as points, what is told; it chooses nothing itself."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import optuna
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.storages import RDBStorage
+from optuna.trial import Trial, TrialState
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from tuner.errors import HostError
+from tuner.space.domains import Domain
+from tuner.space.parameters import Value
+from tuner.space.space import ResolvedSpace
+from tuner.space.walking import Point
+from tuner.study.store import TrialRecord
+
+LOCK_WAIT_S = 30.0
+STUDY_NAME = "autotune"
+OK = "ok"
+
+
+def database_url(directory: Path, storage: str | None) -> str:
+    """Return the storage's URL: the user's, else SQLite in the study."""
+    if storage is not None:
+        return storage
+    return URL.create("sqlite", database=str(directory / "optuna.db")).render_as_string(hide_password=False)
+
+
+def shown_url(url: str) -> str:
+    """Return the URL without its password, for messages."""
+    with contextlib.suppress(SQLAlchemyError):
+        return make_url(url).render_as_string(hide_password=True)
+    return "the storage"
+
+
+@contextlib.contextmanager
+def storage_errors(url: str) -> Iterator[None]:
+    """Turn database errors into one line; measured trials are in measurements.jsonl by then.
+
+    Raises:
+        HostError: The database cannot be opened, is locked for too long, or is of another schema.
+    """
+    try:
+        yield
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError) as error:
+        cause = " ".join(str(error.__cause__ or error).split())[:200]
+        raise HostError(
+            f"Optuna storage {shown_url(url)}: {cause}; no measurement is lost: put the study on a local disk, "
+            "end the program that locks it, or remove the database (it is rebuilt)"
+        ) from error
+
+
+class TrialBook:
+    """Asks and tells one Optuna study; every configuration is a path of suggestions.
+
+    Args:
+        directory: Of the study.
+        storage: The user's storage URL, None for SQLite in the study.
+        space: Where points come from.
+        sampler: Optuna's sampler.
+        constraints: Keys that every told trial carries.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        storage: str | None,
+        space: ResolvedSpace,
+        sampler: BaseSampler,
+        constraints: tuple[str, ...],
+        study_name: str = STUDY_NAME,
+    ) -> None:
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self.space = space
+        self.constraints = constraints
+        self.url = database_url(directory, storage)
+        with storage_errors(self.url):
+            engine = {"connect_args": {"timeout": LOCK_WAIT_S}} if self.url.startswith("sqlite") else {}
+            self.storage = RDBStorage(self.url, engine_kwargs=engine)
+            self.study = optuna.create_study(
+                storage=self.storage, study_name=study_name, sampler=sampler, direction="minimize", load_if_exists=True
+            )
+            for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+                self.study.tell(trial.number, state=TrialState.FAIL)
+
+    def rebuild(self, records: list[TrialRecord]) -> int:
+        """Tell what measurements.jsonl has and the database lacks; return how many trials that were."""
+        known = {
+            trial.user_attrs.get("number")
+            for trial in self.study.get_trials(deepcopy=False)
+            if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
+        }
+        missing = [record for record in records if record.number not in known and record.purpose in ("screen", "search")]
+        told = 0
+        for record in missing:
+            point = self.space.to_point(record.config)
+            if point is not None:
+                trial, _ = self.ask_for(point)
+                self.tell(trial, record)
+                told += 1
+        return told
+
+    def ask(self) -> tuple[Trial, Point]:
+        """Let the sampler suggest a point, which may be a repeat."""
+        with storage_errors(self.url):
+            trial = self.study.ask()
+            return trial, self.space.suggest(lambda name, domain: suggest(trial, name, domain))
+
+    def ask_for(self, point: Mapping[str, Value]) -> tuple[Trial, Point]:
+        """Open a trial for a point of ours."""
+        named: dict[str, Value] = {}
+
+        def choose(name: str, domain: Domain) -> Value:
+            value = point.get(name.rpartition("/")[2], domain.values[0])
+            named[name] = value
+            return value
+
+        self.space.suggest(choose)
+        with storage_errors(self.url):
+            self.study.enqueue_trial(named)
+            return self.ask()
+
+    def tell(self, trial: Trial, record: TrialRecord) -> None:
+        """Tell a trial's outcome by the protocol's rules; every constraint key is set on every trial."""
+        failed = record.state == "failed"
+        with storage_errors(self.url):
+            trial.set_user_attr("number", record.number)
+            trial.set_user_attr("state", record.state)
+            for key in self.constraints:
+                trial.set_constraint(key, 1.0 if failed else record.violations.get(key, 0.0))
+            trial.set_constraint(OK, 1.0 if failed else 0.0)
+            if failed:
+                self.study.tell(trial, state=TrialState.PRUNED)
+            else:
+                assert record.value is not None
+                self.study.tell(trial, record.value)
+
+    def refuse(self, trial: Trial) -> None:
+        """Answer a suggestion that breaks a rule, as a failure that was not run."""
+        with storage_errors(self.url):
+            for key in (*self.constraints, OK):
+                trial.set_constraint(key, 1.0)
+            self.study.tell(trial, state=TrialState.PRUNED)
+
+
+def suggest(trial: Trial, name: str, domain: Domain) -> Value:
+    """Let an Optuna trial choose from a domain; grids of reals and choices are categorical."""
+    if isinstance(domain.values, range) and len(domain.values) > 1:
+        values = domain.values
+        return trial.suggest_int(name, values[0], values[-1], step=1 if domain.log else values.step, log=domain.log)
+    choose: Callable[..., Value] = trial.suggest_categorical
+    return choose(name, list(domain.values))
+
+
+def sampler_of(name: str, seed: int, *, n_seeds: int) -> BaseSampler:
+    """Return the sampler of a name of ours; ``brute`` and ``random`` differ only in that brute never stops early."""
+    if name in ("random", "brute"):
+        return RandomSampler(seed=seed)
+    return TPESampler(seed=seed, multivariate=True, group=True, n_startup_trials=max(5, n_seeds))
