@@ -1,0 +1,147 @@
+"""Turns a placement policy into CPU ids of this host, always a subset of the allowed ones; it sets no mask."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from tuner.errors import UsageError
+from tuner.records.config import Placement
+from tuner.records.hardware import Host
+
+Scope = Literal["all", "package", "node", "cache"]
+Policy = Literal["none", "spread", "compact"]
+
+
+class PlacementChoices(NamedTuple):
+    """Values of the placement's dimensions that differ in effect on a host; one value means that it does nothing.
+
+    Attributes:
+        core_classes: None (any) first, then each kind where kinds differ.
+        sizes: Masks worth trying first: one thread a core, all threads, the budget; ascending.
+    """
+
+    scopes: tuple[Scope, ...]
+    policies: tuple[Policy, ...]
+    core_classes: tuple[str | None, ...]
+    sizes: tuple[int, ...]
+
+
+def resolve(placement: Placement, host: Host) -> tuple[int, ...]:
+    """Return the CPUs of `placement` on `host`, sorted.
+
+    ``none`` keeps all allowed CPUs whatever else is said. Of several packages, nodes or caches the one with most
+    usable CPUs is taken, the first of equals. ``spread`` takes one thread of every core before any second one, and
+    goes round the last-level caches; ``compact`` takes siblings together and fills one cache after the other.
+
+    Raises:
+        UsageError: The scope holds fewer CPUs than asked for, or the host has no such kind of core.
+    """
+    return resolve_instances(placement, host, 1)[0]
+
+
+def resolve_instances(placement: Placement, host: Host, n_instances: int) -> tuple[tuple[int, ...], ...]:
+    """Return the CPUs of every instance, sorted; the sets are disjoint unless the policy is ``none``.
+
+    The CPUs of the scope are cut into `n_instances` parts of `n_cpus` each (of equal size when it is None); parts are
+    cut along caches and cores, so that instances share as little as they can.
+
+    Raises:
+        UsageError: As `resolve`, for all instances together.
+    """
+    if placement.policy == "none":
+        return (host.allowed_cpus,) * n_instances
+    usable = _of_class(placement.core_class, host)
+    within = max(groups(placement.scope, host, usable), key=len)
+    wanted = placement.n_cpus if placement.n_cpus is not None else len(within) // n_instances
+    if wanted * n_instances > len(within) or wanted < 1:
+        kind = f" of kind {placement.core_class}" if placement.core_class else ""
+        asked = f"{wanted} CPUs" if n_instances == 1 else f"{n_instances} instances of {max(wanted, 1)} CPUs"
+        raise UsageError(
+            f"process.placement: {asked} asked for, but scope {placement.scope!r}{kind} holds {len(within)} here; "
+            f"lower n_cpus or instances, or widen the scope"
+        )
+    if n_instances == 1:
+        return (tuple(sorted(_ordered(within, placement.policy, host)[:wanted])),)
+    line = _ordered(within, "compact", host)
+    share = len(line) // n_instances
+    parts = (line[start * share : (start + 1) * share] for start in range(n_instances))
+    return tuple(tuple(sorted(_ordered(part, placement.policy, host)[:wanted])) for part in parts)
+
+
+def groups(scope: Scope, host: Host, cpus: Iterable[int] | None = None) -> tuple[tuple[int, ...], ...]:
+    """Return `cpus` (all allowed ones if None) by package, node or last-level cache; never an empty group.
+
+    CPUs of which the host does not know the group form one of their own.
+    """
+    left = set(host.allowed_cpus if cpus is None else cpus)
+    sets: dict[Scope, list[tuple[int, ...]]] = {
+        "all": [],
+        "package": [package.cpus for package in host.packages],
+        "node": [node.cpus for node in host.numa_nodes],
+        "cache": [cache.cpus for cache in host.last_level_caches],
+    }
+    found = []
+    for members in sets[scope]:
+        group = tuple(sorted(left.intersection(members)))
+        if group:
+            found.append(group)
+            left.difference_update(group)
+    return (*found, tuple(sorted(left))) if left else tuple(found)
+
+
+def choices(host: Host) -> PlacementChoices:
+    """Return the values that differ in effect here, for a search space to keep."""
+    n_allowed = host.n_allowed
+    sizes = tuple(sorted({host.n_physical_cores, n_allowed, min(host.cpu_budget, n_allowed)}))
+    if n_allowed == 1 or not host.is_pinning_available:
+        return PlacementChoices(("all",), ("none",), (None,), sizes)
+    scopes: list[Scope] = ["all"]
+    seen = {groups("all", host)}
+    names: tuple[Scope, ...] = ("package", "node", "cache")
+    for scope in names:
+        divided = groups(scope, host)
+        if divided not in seen:
+            seen.add(divided)
+            scopes.append(scope)
+    policies: tuple[Policy, ...] = ("none", "spread", "compact")
+    if host.n_physical_cores == n_allowed and len(groups("cache", host)) == 1:
+        policies = ("none", "spread")
+    kinds = tuple(host.core_classes) if len(host.core_classes) > 1 else ()
+    return PlacementChoices(tuple(scopes), policies, (None, *kinds), sizes)
+
+
+def _of_class(core_class: str | None, host: Host) -> tuple[int, ...]:
+    """Return the allowed CPUs of a kind of core."""
+    if core_class is None:
+        return host.allowed_cpus
+    usable = tuple(sorted(set(host.core_classes.get(core_class, ())) & set(host.allowed_cpus)))
+    if not usable:
+        raise UsageError(
+            f"process.placement.core_class: no {core_class!r} cores are allowed here; "
+            f"there are {', '.join(sorted(host.core_classes))}"
+        )
+    return usable
+
+
+def _ordered(cpus: Iterable[int], policy: Policy, host: Host) -> list[int]:
+    """Return `cpus` in the order in which they are taken."""
+    rank_of_class = {cpu: rank for rank, members in enumerate(host.core_classes.values()) for cpu in members}
+    keys: dict[int, tuple[int, ...]] = {}
+    for position, members in enumerate(_by_locality(cpus, host)):
+        cores = [
+            core for core in (tuple(cpu for cpu in core if cpu in members) for core in host.physical_cores) if core
+        ]
+        for core_rank, core in enumerate(cores):
+            for thread_rank, cpu in enumerate(core):
+                kind = rank_of_class.get(cpu, 0)
+                spread = (thread_rank, kind, core_rank, position)
+                keys[cpu] = spread if policy == "spread" else (kind, position, core_rank, thread_rank)
+    return sorted(keys, key=lambda cpu: keys[cpu])
+
+
+def _by_locality(cpus: Iterable[int], host: Host) -> list[set[int]]:
+    """Return `cpus` by package, then node, then last-level cache."""
+    parts: list[tuple[int, ...]] = [tuple(cpus)]
+    scopes: tuple[Scope, ...] = ("package", "node", "cache")
+    for scope in scopes:
+        parts = [group for part in parts for group in groups(scope, host, part)]
+    return [set(part) for part in parts]
