@@ -19,7 +19,7 @@ from tuner.records.model import ModelFacts
 from tuner.records.workload import DataSource, Objective, Workload
 from tuner.space.facts import facts_of_host, facts_of_model, facts_of_workload
 from tuner.space.loading import load_space
-from tuner.space.resolving import ResolvedSpace
+from tuner.space.resolved import ResolvedSpace
 from tuner.study.building import library_versions
 from tuner.study.objective import default_constraints, parse_objective
 from tuner.tuning.request import TuneRequest, parse_fixes
@@ -228,7 +228,11 @@ def baseline_config(path: str | None, model: ModelFacts) -> Config:
 def fallback_config(space: ResolvedSpace, model: ModelFacts, baseline: Config) -> Config:
     """Return float32 on all allowed CPUs with the plainest engine that works: what a server runs where nothing else holds."""
     name = BASELINE_BACKENDS.get(model.kind, baseline.backend)
-    return space.default_config(name) or baseline
+    backend = space.backends.get(name)
+    if backend is None:
+        return baseline
+    defaults = {item.name: item.default for item in backend.parameters if item.default is not None}
+    return space.to_config(space.complete({"backend": name, **defaults}))
 
 
 def shared_space() -> object:

@@ -1,0 +1,108 @@
+"""The whole line from a request to a profile, on one screen: plan, prepare, measure the baseline, search, race, play off."""
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from tuner.artifacts.places import cache_directory
+from tuner.artifacts.store import Store
+from tuner.errors import UsageError
+from tuner.hardware.detection import detect
+from tuner.records.events import Event, OnEvent
+from tuner.records.profile import Profile
+from tuner.runner.sweeping import become_subreaper, sweep_leftovers
+from tuner.study.store import StudyStore
+from tuner.tuning.finale import finish
+from tuner.tuning.planning import Plan, make_plan
+from tuner.tuning.request import TuneRequest, output_path, parse_duration
+from tuner.tuning.result import write_profile
+from tuner.tuning.search import search
+from tuner.tuning.session import TuningSession
+from tuner.tuning.studies import open_study, stored_profile
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """A profile, where it was written, and whether it came from a study that was finished before."""
+
+    profile: Profile
+    path: Path
+    is_reused: bool
+
+
+def tune(*, on_event: OnEvent = lambda event: None, budget: str | None = None, **options: object) -> Profile:  # noqa: ARG005
+    """Tune a model on this host and write a profile.
+
+    Args:
+        on_event: Told of progress.
+        budget: Wall time, for example ``"15m"``.
+        **options: The fields of `tuner.tuning.request.TuneRequest`: ``model``, ``target``, ``lengths``, ``output``, ….
+
+    Raises:
+        TunerError: As the command line reports it; the class says the exit code.
+    """
+    if budget is not None:
+        options["budget_s"] = parse_duration(budget)
+    if isinstance(options.get("model"), Path):
+        options["model"] = str(options["model"])
+    unknown = sorted(set(options) - set(TuneRequest.model_fields))
+    if unknown:
+        raise UsageError(f"tune() has no option {unknown[0]!r}; it takes {', '.join(TuneRequest.model_fields)}")
+    return run(TuneRequest.model_validate(options), on_event).profile
+
+
+def run(request: TuneRequest, on_event: OnEvent) -> TuneResult:
+    """Run one request; a finished study returns its profile at once."""
+    started = time.monotonic()
+    output = output_path(request)
+    cache_dir = cache_directory(request.cache_dir)
+    store = Store(cache_dir)
+    host = detect()
+    plan = make_plan(request, host, cache_dir)
+    study = open_study(plan, on_event)
+    with study.in_use():
+        profile = stored_profile(study, plan)
+        if profile is not None:
+            on_event(Event(kind="done", text="this study is finished: its profile (a larger --budget searches on)"))
+            return TuneResult(profile, write_profile(profile, output), is_reused=True)
+        profile = tune_study(plan, study, store, started=started, on_event=on_event)
+        return TuneResult(profile, write_profile(profile, output), is_reused=False)
+
+
+def tune_study(plan: Plan, study: StudyStore, store: Store, *, started: float, on_event: OnEvent) -> Profile:
+    """Search and decide; on Ctrl-C or SIGTERM what is known becomes an incomplete profile."""
+    become_subreaper()
+    sweep_leftovers(study.directory / "workers.jsonl")
+    session = TuningSession(plan, study, store, started=started, on_event=on_event)
+    with terminated_as_interrupt(), contextlib.closing(session):
+        try:
+            session.prepare()
+            session.measure_baseline()
+            search(session)
+            return finish(session)
+        except KeyboardInterrupt:
+            if session.baseline is None:
+                raise
+            return session.interrupted_profile()
+
+
+@contextlib.contextmanager
+def terminated_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does; only in the main thread, which alone may set signal actions."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
