@@ -1,4 +1,4 @@
-"""Decides from telemetry, before any latency is seen, whether a block counts; it reads no counters and waits for none."""
+"""Decides from telemetry, before any latency is seen, whether a block counts; it reads no counter."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -40,7 +40,8 @@ class BlockPlan(Record):
 
     def block_s(self, call_s: float) -> float:
         """Return the seconds of one block of an arm whose call takes `call_s`, discarded calls included."""
-        return self.n * call_s + max(self.discard_calls * call_s, min(self.discard_s, self.discard_calls))
+        discard_s = max(self.discard_calls * call_s, self.discard_s) if self.discard_calls else 0.0
+        return self.n * call_s + discard_s
 
 
 def slow_warm_calls(call_s: float) -> int | None:

@@ -1,7 +1,7 @@
 """Runs a known piece of work again and again to see how steady this host is; it measures no model.
 
-One loop is about 5 ms of arithmetic in the first-level cache and one sweep over a larger buffer. It belongs in
-a process of its own. Classes follow protocol.md: coefficient of variation under 1% quiet, 3% ok, 8% noisy, else hostile.
+One loop is about 5 ms of arithmetic in the first-level cache and one sweep over a larger buffer. It belongs in a
+process of its own. Classes follow protocol.md: coefficient of variation under 1% quiet, 3% ok, 8% noisy, else hostile.
 """
 
 import time

@@ -109,6 +109,15 @@ def resolvable_gain(
     return math.expm1(math.log1p(margin) + width)
 
 
+def pairs_for_gain(sd: float, gain: float, *, margin: float = MARGIN, most: int = 1000) -> int | None:
+    """Return the least number of pairs that resolve `gain` (ratio - 1) with 80% power, None above `most`."""
+    for k in range(2, most + 1):
+        resolved = resolvable_gain(sd, k, margin=margin)
+        if resolved is not None and resolved <= gain:
+            return k
+    return None
+
+
 def pooled_sd(groups: Sequence[Vector], *, floor: float = 0.02) -> float:
     """Return the standard deviation within groups, pooled over all of two values and more, at least `floor`."""
     arrays = [np.asarray(group, dtype=float) for group in groups if len(group) > 1]

@@ -123,8 +123,12 @@ class Block(Record):
     Attributes:
         arm: ``a`` (candidate) or ``b`` (anchor or baseline).
         latencies_s: Seconds of every call, in order; nothing is dropped.
+        order: Place in time among the blocks of its comparison, redone ones included.
         cpu_s: CPU time of the process in the block.
         dirty: Why the gate refused it, empty when clean.
+        pair: Number of its block pair; a redone pair keeps its number.
+        is_used: False for a block whose pair was redone, or whose anchor died: kept, never part of a result.
+        peak_rss_bytes: Peak of the process so far, since loading.
     """
 
     arm: Literal["a", "b"]
@@ -134,6 +138,9 @@ class Block(Record):
     wall_s: float
     telemetry: Telemetry | None = None
     dirty: tuple[str, ...] = ()
+    pair: int = 0
+    is_used: bool = True
+    peak_rss_bytes: int | None = None
 
 
 class Failure(Record):
