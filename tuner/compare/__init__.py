@@ -1,1 +1,1 @@
-"""compare(a, b, pairs, blocks, looks): two arms, fresh processes, interleaved blocks; a trial, race, playoff and bench."""
+"""Two arms in fresh processes, interleaved blocks, log-ratios: trial, race, playoff, bench, verify; opens no process itself."""

@@ -59,7 +59,9 @@ class Judgement:
         """Return whether more pairs cannot change the verdict, or need not."""
         if self.verdict == "WIN" or self.guard == "harm" or "broken" in self.held.values():
             return True
-        return self.decision == "NO_WORTHWHILE_WIN" and not (self.broken_by_baseline and "unresolved" in self.held.values())
+        return self.decision == "NO_WORTHWHILE_WIN" and not (
+            self.broken_by_baseline and "unresolved" in self.held.values()
+        )
 
 
 def gains(pairs: Sequence[ProcessPair]) -> list[float]:

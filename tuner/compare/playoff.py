@@ -134,4 +134,106 @@ def run_playoff(
         if judgement.is_final:
             stopped_by = "decided"
             break
-    return _outcome(rig, pairs, judgement, stopped_by, failure, rig.measure_s - began, fidelity, baseline_fidelity)
+    return _outcome(
+        rig,
+        pairs,
+        judgement,
+        stopped_by=stopped_by,
+        failure=failure,
+        measure_s=rig.measure_s - began,
+        fidelity=fidelity,
+        baseline_fidelity=baseline_fidelity,
+    )
+
+
+def _looks(looks: Sequence[int] | None, plan: BlockPlan | None) -> Sequence[int]:
+    return looks if looks is not None else (BlockPlan(n=1) if plan is None else plan).looks
+
+
+def _pair(candidate: Config, baseline: Config, rig: Rig, plan: BlockPlan | None) -> ProcessPair:
+    """Run one process pair when the host is calm; a failed baseline gets a second chance, a candidate none.
+
+    Raises:
+        ArmFailed: The candidate failed.
+        HostError: The baseline failed twice.
+    """
+    redos = 0
+    while rig.gate.may_redo(redos) and rig.sentinel_is_slow():
+        rig.back_off(redos, reason="sentinel")
+        redos += 1
+    baseline_failures = 0
+    while True:
+        in_turn = rig.runs_in_turn(candidate, baseline)
+        try:
+            pair = fresh_pair(rig, candidate, baseline, plan=plan, in_turn=in_turn)
+        except ArmFailed as failed:
+            if failed.error.kind == "out_of_memory" and not in_turn:
+                rig.must_run_in_turn = True
+                continue
+            baseline_failures += failed.side == "b"
+            if failed.side == "a":
+                raise
+            if baseline_failures > 1:
+                raise baseline_error(failed.error) from failed
+        else:
+            rig.note_size(pair.a)
+            rig.note_size(pair.b)
+            return pair
+
+
+def _outcome(
+    rig: Rig,
+    pairs: list[ProcessPair],
+    judgement: Judgement | None,
+    *,
+    stopped_by: StoppedBy,
+    failure: Failure | None,
+    measure_s: float,
+    fidelity: Fidelity | None,
+    baseline_fidelity: Fidelity | None,
+) -> PlayoffOutcome:
+    d = gains(pairs)
+    is_open, items = rig.gate.is_open, rig.items_per_batch
+    candidate = baseline = None
+    if pairs:
+        candidate = measurement_of(
+            [pair.a for pair in pairs], items_per_batch=items, fidelity=fidelity, low_confidence=is_open
+        )
+        baseline = measurement_of(
+            [pair.b for pair in pairs], items_per_batch=items, fidelity=baseline_fidelity, low_confidence=is_open
+        )
+    return PlayoffOutcome(
+        verdict="INCONCLUSIVE" if judgement is None or failure is not None else judgement.verdict,
+        speedup=speedup_of(d),
+        candidate=candidate,
+        baseline=baseline,
+        pairs=tuple(pairs),
+        d=tuple(d),
+        judgement=judgement,
+        stopped_by=stopped_by,
+        measure_s=measure_s,
+        failure=failure,
+        notices=notices_of(judgement),
+        low_confidence=is_open,
+    )
+
+
+def notices_of(judgement: Judgement | None) -> tuple[Notice, ...]:
+    """Return what a person should know of a judgement beside its verdict."""
+    if judgement is None:
+        return ()
+    notices = []
+    if judgement.guard == "not_resolved":
+        detail = "too few calls to say that p99 did not grow by more than 10%"
+        notices.append(Notice(code="p99_not_resolved", detail=detail, remedy="use --target p99, or a larger budget"))
+    if judgement.guard == "harm":
+        detail = "p99 is shown to grow by more than 10%: the faster configuration was refused"
+        notices.append(Notice(code="p99_harm", detail=detail, remedy="use --target p99"))
+    for name, state in judgement.held.items():
+        if state != "holds":
+            detail = f"the candidate is {'shown to break' if state == 'broken' else 'not shown to keep'} {name}"
+            notices.append(Notice(code=f"constraint_{state}", detail=detail, remedy="use a larger budget or limit"))
+    if judgement.decision == "WIN" and judgement.is_sign_confirmed is False:
+        detail = f"the signs of the pairs alone do not confirm the gain (e-value {judgement.e_value:.1f}, 40 would)"
+        notices.append(Notice(code="sign_not_confirmed", detail=detail))
+    return tuple(notices)

@@ -1,4 +1,4 @@
-"""What compare() needs of the world: a clock and a runner that opens arms; real ones live in runner, simulated in replay."""
+"""What compare() needs of the world: a clock and a runner that opens arms, real (runner) or simulated (replay)."""
 
 from typing import Protocol
 
