@@ -1,0 +1,145 @@
+"""Does a profile hold here: fingerprint by field, model, artifacts, engines; it reads and compares, nothing more."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from tuner.artifacts.places import cache_directory
+from tuner.errors import ProfileMismatch, TunerError
+from tuner.hardware.compatibility import Difference, Needs, compare_hosts, compare_software, strongest
+from tuner.hardware.detection import detect
+from tuner.loading.files import find_artifacts
+from tuner.models.inspect import inspect
+from tuner.plugins import entry_points_of, installed_versions
+from tuner.records.base import Record
+from tuner.records.config import Config
+from tuner.records.hardware import Host
+from tuner.records.model import ModelFacts
+from tuner.records.profile import Profile
+
+THREAD_SETTINGS = ("threads", "intra_op_threads")
+REDUCED = ("int8", "int4", "bf16", "f16", "bfloat16", "float16", "uint8", "qint8", "quint8")
+
+
+class CheckResult(Record):
+    """What differs from the profile and what follows.
+
+    Attributes:
+        holds: Nothing that refuses the profile or has it checked again.
+        serves: What `tuner.load` serves here: ``best`` or the ``fallback``, or ``nothing`` (strict loading refuses).
+        differences: Strongest consequence first.
+    """
+
+    holds: bool
+    serves: Literal["best", "fallback"]
+    differences: tuple[Difference, ...]
+    model_path: str | None = None
+
+
+def check_profile(
+    profile: Profile,
+    path: Path,
+    *,
+    model: str | None = None,
+    root: Path = Path("/"),
+    affinity: str | None = None,
+    cache_dir: str | None = None,
+) -> CheckResult:
+    """Compare a profile with this host, these libraries, the model and the artifacts (whole digests)."""
+    cache = cache_directory(cache_dir)
+    differences = [*environment_differences(profile, detect(root, affinity))]
+    facts, difference = model_difference(profile, path, model, cache)
+    if difference is not None:
+        differences.append(difference)
+    try:
+        find_artifacts(profile, (path.absolute().parent, cache))
+    except TunerError as error:
+        differences.append(Difference(field="artifact", then=None, now=None, consequence="refuse", detail=str(error)))
+    differences.sort(key=lambda one: ["refuse", "fallback", "recheck", "adapt", "warn", "ignore"].index(one.consequence))
+    worst = strongest(differences)
+    return CheckResult(
+        holds=worst not in ("refuse", "fallback", "recheck"),
+        serves="fallback" if worst in ("refuse", "fallback") else "best",
+        differences=tuple(differences),
+        model_path=facts.path if facts is not None else None,
+    )
+
+
+def environment_differences(profile: Profile, host: Host) -> tuple[Difference, ...]:
+    """Compare host and libraries with those the profile was made with; an unchanged fingerprint costs nothing."""
+    needs = needs_of(profile.best.config, profile)
+    found = list(compare_hosts(profile.hardware, host, needs))
+    engine = profile.best.config.backend
+    if engine not in entry_points_of("tuner.backends"):
+        detail = f"no backend {engine!r} is installed here"
+        found.append(Difference(field="backend", then=engine, now=None, consequence="refuse", detail=detail))
+    now: dict[str, str] = {}
+    for name in profile.software:
+        now |= installed_versions(name) or {}
+    found += compare_software(relevant_software(profile), now)
+    return tuple(found)
+
+
+def relevant_software(profile: Profile) -> Mapping[str, str]:
+    """Return the libraries that the best config runs on; others may change without consequence for it.
+
+    An engine's effective libraries are not listed by distribution, so all engines whose name appears in the backend or
+    the chain count, torch and transformers always where the model's own code runs.
+    """
+    config = profile.best.config
+    text = f"{config.backend} {config.chain()}"
+    engines = {"onnxruntime": ("onnxruntime", "ort_"), "openvino": ("openvino", "nncf"), "torch": ("pytorch", "torch")}
+    relevant = {
+        name: version
+        for name, version in profile.software.items()
+        if any(word in text for word in engines.get(name, (name,)))
+    }
+    if "pytorch" in text and "transformers" in profile.software:
+        relevant["transformers"] = profile.software["transformers"]
+    return relevant
+
+
+def needs_of(config: Config, profile: Profile) -> Needs:
+    """Return what a config needs of a host."""
+    threads = [value for name in THREAD_SETTINGS if isinstance(value := config.session.get(name), int)]
+    values = [str(value).lower() for value in config.session.values()]
+    values += [str(value).lower() for step in config.artifact for value in step.settings.values()]
+    is_reduced = any(word in text for text in (*values, config.chain().lower()) for word in REDUCED)
+    return Needs(
+        n_cpus=max([1, *threads, config.process.placement.n_cpus or 1]),
+        peak_rss_bytes=profile.best.measurement.peak_rss_bytes,
+        is_isa_bound=is_reduced,
+        is_pinned=config.process.placement.policy != "none",
+    )
+
+
+def model_difference(
+    profile: Profile, path: Path, model: str | None, cache: Path
+) -> tuple[ModelFacts | None, Difference | None]:
+    """Return the model's facts and what differs: moved is no difference, changed by one byte refuses."""
+    source = model or profile.model.source
+    try:
+        facts = inspect(source, profile.model.task, cache_dir=cache, allow_network=False)
+    except TunerError as error:
+        detail = f"{error}; say where the model is with --model or load(…, model=…)"
+        return None, Difference(field="model", then=profile.model.source, now=None, consequence="refuse", detail=detail)
+    if facts.sha256 != profile.model.sha256:
+        detail = f"the model at {facts.path} is not the one the profile {path.name} was made for: tune again"
+        return facts, Difference(
+            field="model.sha256", then=profile.model.sha256[:16], now=facts.sha256[:16], consequence="refuse", detail=detail
+        )
+    return facts, None
+
+
+def refuse(result: CheckResult, path: Path) -> None:
+    """Raise for what makes strict loading refuse.
+
+    Raises:
+        ProfileMismatch: The first field whose consequence is to refuse or to fall back.
+    """
+    for difference in result.differences:
+        if difference.consequence in ("refuse", "fallback"):
+            raise ProfileMismatch(
+                f"{path.name} does not hold here: {difference.field}: {difference.detail} "
+                "(load(…, strict=False) serves what still can; `autotune check` shows all)"
+            )

@@ -1,0 +1,30 @@
+"""The readable answer of `autotune check`."""
+
+from rich.console import Console
+from rich.table import Table
+
+from tuner.loading.checking import CheckResult
+
+STYLES = {"refuse": "bold red", "fallback": "red", "recheck": "yellow", "adapt": "yellow", "warn": "dim", "ignore": "dim"}
+
+
+def render_check(result: CheckResult, console: Console | None = None) -> None:
+    """Print what differs and what follows."""
+    console = console or Console(highlight=False, soft_wrap=True)
+    if result.differences:
+        table = Table(box=None, pad_edge=False)
+        for name in ("field", "then", "now", "follows", ""):
+            table.add_column(name)
+        for one in result.differences:
+            style = STYLES[one.consequence]
+            table.add_row(one.field, text(one.then), text(one.now), one.consequence, one.detail, style=style)
+        console.print(table)
+    if result.holds:
+        console.print("holds: the profile can be served here", style="bold green")
+    else:
+        console.print(f"does not hold: tuner.load serves the {result.serves}; `autotune retune` makes it hold again", style="bold red")
+
+
+def text(value: object) -> str:
+    """Return a value for a table cell."""
+    return "–" if value is None else str(value)
