@@ -8,6 +8,7 @@ from pydantic import Field
 
 from tuner.backends.base import Batch, Context, Settings
 from tuner.errors import Unsupported
+from tuner.models.settling import settle
 from tuner.plugins import installed_versions, space_file
 from tuner.records.model import ModelFacts
 from tuner.records.workload import Workload
@@ -98,7 +99,7 @@ class OpenVino:
         """Return its search space."""
         return space_file("openvino.toml")
 
-    def open(self, artifact: Path, settings: Settings, context: Context) -> OpenVinoSession:  # noqa: ARG002
+    def open(self, artifact: Path, settings: Settings, context: Context) -> OpenVinoSession:
         """Open ``model.xml`` or ``model.onnx`` in the artifact, or the file itself.
 
         Raises:
@@ -108,6 +109,8 @@ class OpenVino:
         file = next((file for file in files if file.suffix in {".xml", ".onnx"} and file.is_file()), None)
         if file is None:
             raise Unsupported(f"OpenVINO needs an .xml or .onnx file, not {artifact}: build step onnx_export makes one")
+        if file.suffix == ".onnx":
+            file = settle(file, Path(context.cache_dir) / "settled" / context.model.sha256[:16])
         return OpenVinoSession(file, cast("OpenVinoSettings", settings))
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from tuner.errors import Unsupported
-from tuner.records.base import Settings
+from tuner.records import base
+
+Settings = base.Settings
 
 __all__ = ["Settings", "Step", "Unsupported"]
 
@@ -20,13 +22,13 @@ class Step(Protocol):
     """
 
     name: ClassVar[str]
-    Settings: ClassVar[type[Settings]]
+    Settings: ClassVar[type[base.Settings]]
     after: ClassVar[tuple[str, ...]]
 
     def space(self) -> Traversable:
         """Return the search-space TOML of the settings."""
 
-    def build(self, inputs: Mapping[str, Path], settings: Settings, directory: Path) -> None:
+    def build(self, inputs: Mapping[str, Path], settings: base.Settings, directory: Path) -> None:
         """Build into `directory`, which exists and is empty.
 
         Args:
