@@ -37,7 +37,6 @@ class OrtDynamicInt8:
     name: ClassVar[str] = "ort_dynamic_int8"
     Settings: ClassVar[type[base.Settings]] = OrtDynamicInt8Settings
     after: ClassVar[tuple[str, ...]] = ("onnx_export",)
-    output: ClassVar[str] = "onnx"
 
     def installed(self) -> dict[str, str] | None:
         """Return versions of what quantizes."""
