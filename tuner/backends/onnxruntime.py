@@ -58,6 +58,7 @@ class OnnxRuntimeSession:
         self._modes = {getattr(onnxruntime.ExecutionMode, value): name for name, value in MODES.items()}
         self._levels = {getattr(onnxruntime.GraphOptimizationLevel, value): name for name, value in LEVELS.items()}
         self._names = [node.name for node in self._session.get_outputs()]
+        self.input_names = tuple(node.name for node in self._session.get_inputs())
         self._run = self._session.run
 
     def run(self, batch: Batch) -> Batch:

@@ -51,6 +51,7 @@ class OpenVinoSession:
         except RuntimeError as error:
             raise Unsupported(f"OpenVINO {openvino.__version__} refuses {file.name}: {_last_line(error)}") from error
         self._request: Any = self._compiled.create_infer_request()
+        self.input_names = tuple(_name_of(port, index) for index, port in enumerate(self._compiled.inputs))
         self._names = [_name_of(port, index) for index, port in enumerate(self._compiled.outputs)]
 
     def run(self, batch: Batch) -> Batch:

@@ -41,13 +41,14 @@ class PyTorchSession:
     def __init__(self, context: Context, settings: PyTorchSettings) -> None:
         import torch
 
-        from tuner.models.live import live_module
+        from tuner.models.live import live_module, text_inputs_of
 
         if settings.interop_threads is not None:
             torch.set_num_interop_threads(settings.interop_threads)
         if settings.threads is not None:
             torch.set_num_threads(settings.threads)
         self._module = live_module(context.model, settings.precision or "float32", settings.attention)
+        self.input_names = text_inputs_of(self._module)
         self._torch = torch
         self._from_numpy = torch.from_numpy
         self._inference_mode = torch.inference_mode
