@@ -1,1 +1,1 @@
-"""Two arms in fresh processes, interleaved blocks, log-ratios: trial, race, playoff, bench, verify; opens no process itself."""
+"""Two arms in fresh processes, interleaved blocks, log-ratios: trial, race, playoff, bench, verify; spawns nothing."""
