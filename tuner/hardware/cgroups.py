@@ -78,7 +78,7 @@ class ControlGroups:
         """Return the directories from the process's own up to the mount that shows most ancestors."""
         showing = [mount for mount in mounts if _below(mount.root, path) is not None]
         mount = min(showing, key=lambda mount: len(mount.root)) if showing else mounts[-1]
-        steps = (_below(mount.root, path) or "").strip("/").split("/")
+        steps = filter(None, (_below(mount.root, path) or "").split("/"))
         chain = [mount.point]
         for step in steps:
             chain.append(f"{chain[-1]}/{step}")

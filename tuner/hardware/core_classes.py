@@ -26,7 +26,7 @@ def read_core_classes(
         virtualized: On a guest, missing sources are usual and worth no notice.
     """
     classes = _by_pmu(tree, allowed)
-    is_known = bool(classes)
+    is_certain = is_known = bool(classes)
     for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
         if len(classes) > 1:
             break
@@ -35,8 +35,9 @@ def read_core_classes(
         is_known = is_known or bool(known)
         if len(known) == len(allowed):
             classes = by_figure(known) if not classes or len(by_figure(known)) > 1 else classes
-    is_uneven = len(set(sibling_counts)) > 1
-    if len(classes) < 2 and is_uneven or (not is_known and not virtualized and len(allowed) > 1):  # noqa: PLR2004, RUF021
+    is_uneven = not is_certain and len(set(sibling_counts)) > 1
+    is_silent = not is_known and not virtualized and len(allowed) > 1
+    if len(classes) < 2 and (is_uneven or is_silent):  # noqa: PLR2004 - one kind
         tree.note(
             "core_classes_unknown",
             "no file tells kinds of core apart"
