@@ -1,7 +1,6 @@
 """`autotune tune`: reads the options, shows progress and prints the summary; tuning itself is in tuner.tuning."""
 
 import sys
-from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
@@ -46,7 +45,7 @@ def tune(
     """
     from tuner.reporting.progress import reporter
     from tuner.reporting.summary import render_summary
-    from tuner.tuning import tune as run_tuning
+    from tuner.tuning.line import run
     from tuner.tuning.request import TuneRequest, check_sampler, parse_duration, parse_lengths
 
     request = TuneRequest(
@@ -75,9 +74,9 @@ def tune(
         command=("autotune", *sys.argv[1:]),
     )
     with reporter(progress) as on_event:
-        result = run_tuning(request=request, on_event=on_event)
+        result = run(request, on_event)
     if json:
         sys.stdout.write(result.profile.to_json(indent=1) + "\n")
     else:
-        render_summary(result.profile, Path(result.path))
+        render_summary(result.profile, result.path)
     return 130 if result.profile.incomplete else 0

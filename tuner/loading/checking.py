@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from tuner.artifacts.places import cache_directory
+from tuner.backends.base import Backend
 from tuner.errors import ProfileMismatch, TunerError
 from tuner.hardware.compatibility import Difference, Needs, compare_hosts, compare_software, strongest
 from tuner.hardware.detection import detect
 from tuner.loading.files import find_artifacts
 from tuner.models.inspect import inspect
-from tuner.plugins import entry_points_of, installed_versions
+from tuner.plugins import entry_points_of, installed_versions, plugin
 from tuner.records.base import Record
 from tuner.records.config import Config
 from tuner.records.hardware import Host
@@ -81,22 +82,14 @@ def environment_differences(profile: Profile, host: Host) -> tuple[Difference, .
 
 
 def relevant_software(profile: Profile) -> Mapping[str, str]:
-    """Return the libraries that the best config runs on; others may change without consequence for it.
-
-    An engine's effective libraries are not listed by distribution, so all engines whose name appears in the backend or
-    the chain count, torch and transformers always where the model's own code runs.
-    """
-    config = profile.best.config
-    text = f"{config.backend} {config.chain()}"
-    engines = {"onnxruntime": ("onnxruntime", "ort_"), "openvino": ("openvino", "nncf"), "torch": ("pytorch", "torch")}
-    relevant = {
-        name: version
-        for name, version in profile.software.items()
-        if any(word in text for word in engines.get(name, (name,)))
-    }
-    if "pytorch" in text and "transformers" in profile.software:
-        relevant["transformers"] = profile.software["transformers"]
-    return relevant
+    """Return the libraries that the best config runs on, as its backend names them; others may change freely."""
+    engine = profile.best.config.backend
+    if engine not in entry_points_of("tuner.backends"):
+        return {}
+    names = cast("Backend", plugin("tuner.backends", engine)).installed()
+    if names is None:
+        return profile.software
+    return {name: version for name, version in profile.software.items() if name in names}
 
 
 def needs_of(config: Config, profile: Profile) -> Needs:

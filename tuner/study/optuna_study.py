@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tuner.errors import HostError
 from tuner.space.domains import Domain
 from tuner.space.parameters import Value
-from tuner.space.space import ResolvedSpace
+from tuner.space.resolved import ResolvedSpace
 from tuner.space.walking import Point
 from tuner.study.store import TrialRecord
 

@@ -8,7 +8,7 @@ from typing import Literal
 from optuna.trial import Trial
 
 from tuner.records.config import Config
-from tuner.space.space import ResolvedSpace
+from tuner.space.resolved import ResolvedSpace
 from tuner.space.walking import Point
 from tuner.study.optuna_study import TrialBook
 from tuner.study.store import TrialRecord
@@ -49,9 +49,10 @@ class Suggester:
         self._known: dict[str, TrialRecord] = {}
         self._failures_in_a_row: dict[str, int] = {}
         self.disabled: dict[str, str] = {}
+        self._told: set[str] = set()
         self._screen: deque[Point] = deque(space.artifact_points())
-        listed = space.enumerate(LIST_LIMIT)
-        self.is_listed = space.size() <= LIST_LIMIT
+        self.is_listed = space.is_listed(LIST_LIMIT)
+        listed = space.enumerate(LIST_LIMIT) if self.is_listed else []
         self._unvisited: dict[str, Point] = {space.to_config(point).digest(): point for point in listed}
         for record in records:
             self.note(record)
@@ -68,6 +69,12 @@ class Suggester:
                 self.disabled.setdefault(backend, record.failure.message)
         else:
             self._failures_in_a_row[backend] = 0
+
+    def newly_disabled(self) -> list[tuple[str, str]]:
+        """Return the backends disabled since the last call, with the last failure's text."""
+        fresh = [(name, reason) for name, reason in self.disabled.items() if name not in self._told]
+        self._told |= set(self.disabled)
+        return fresh
 
     def known(self, config: Config) -> TrialRecord | None:
         """Return what is known of a configuration."""

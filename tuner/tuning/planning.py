@@ -99,7 +99,7 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
     )
     dropped = [str(step.name) for step in steps if getattr(step, "output", None) == model.kind]  # type: ignore[attr-defined]
     space = declared.resolve(
-        facts_of_host(host.model_dump(mode="json")),
+        facts_of_host(host),
         facts_of_model(model),
         facts_of_workload(workload),
         dropped_steps=dropped,

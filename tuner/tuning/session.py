@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from statistics import stdev
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 from tuner.artifacts.store import Store
 from tuner.compare.anchor import Anchor, Incumbent, baseline_error
 from tuner.compare.arms import ArmCost
+from tuner.compare.costs import reserve_s
 from tuner.compare.pairs import ArmFailed, lone_blocks
 from tuner.compare.pooling import measurement_of
 from tuner.compare.rig import Rig
@@ -19,12 +21,14 @@ from tuner.records.config import Config, ProcessSettings
 from tuner.records.events import Event, EventKind, OnEvent
 from tuner.records.measurement import Failure, Fidelity, Measured, Measurement, Notice
 from tuner.records.model import Prepared
+from tuner.records.profile import Effort, Profile, Speedup, Verdict
 from tuner.runner.local import LocalRunner
 from tuner.runner.process import WorkerProcess
 from tuner.study.building import Workshop
 from tuner.study.objective import figure, is_feasible, violations
 from tuner.study.store import StudyStore, TrialRecord
 from tuner.tuning.planning import Plan
+from tuner.tuning.result import build_profile, count_states
 
 MAX_SAMPLES = 256
 LEAST_SAMPLES = 16
@@ -58,6 +62,7 @@ class TuningSession:
         self.notices: list[Notice] = list(plan.notices)
         self.fidelity: dict[str, Fidelity] = {}
         self.prepared: Prepared | None = None
+        self.stopped_by = "interrupt"
         self._store = store
         self._anchor: Anchor | None = None
         self._rig: Rig | None = None
@@ -281,6 +286,88 @@ class TuningSession:
             self.say("build", name)
         else:
             self.say("built", f"built {name} in {build_s:.1f} s", build_s=build_s)
+
+    def warn(self, code: str, detail: str, remedy: str | None = None) -> None:
+        """Say a notice and keep it for the profile."""
+        self.notices.append(Notice(code=code, detail=detail, remedy=remedy))
+        self.say("notice", detail + (f" → {remedy}" if remedy else ""))
+
+    def playoff_reserve_s(self) -> float:
+        """Return the seconds of the playoff's first look, the incumbent's measured cost as the candidate's."""
+        assert self.baseline_cost is not None
+        incumbent = self.anchor.incumbent
+        cost = self.costs.get(incumbent.config.digest()) if incumbent is not None else None
+        cost = cost or self.baseline_cost
+        return reserve_s(cost, self.baseline_cost, self.rig.plan(cost.call_s, self.baseline_cost.call_s))
+
+    def profile(
+        self,
+        *,
+        verdict: Verdict,
+        baseline: Measured,
+        best: Measured,
+        challenger: Measured | None = None,
+        speedup: Speedup | None = None,
+        notices: Iterable[Notice] = (),
+        incomplete: bool = False,
+    ) -> Profile:
+        """Return the profile of this run as it stands."""
+        return build_profile(
+            self.plan,
+            workshop=self.workshop,
+            records=self.records,
+            effort=self.effort(),
+            baseline=baseline,
+            best=best,
+            challenger=challenger,
+            verdict=verdict,
+            speedup=speedup,
+            notices=(*self.notices, *notices),
+            incomplete=incomplete,
+        )
+
+    def interrupted_profile(self) -> Profile:
+        """Return best = baseline, and the best trial so far as the unconfirmed challenger."""
+        assert self.baseline is not None
+        incumbent = self._anchor.incumbent if self._anchor is not None else None
+        found = [
+            record.measurement
+            for record in self.records
+            if incumbent is not None and record.config == incumbent.config and record.measurement is not None
+        ]
+        challenger = Measured(config=incumbent.config, measurement=found[0]) if incumbent is not None and found else None
+        return self.profile(
+            verdict="INCONCLUSIVE", baseline=self.baseline, best=self.baseline, challenger=challenger, incomplete=True
+        )
+
+    def effort(self) -> Effort:
+        """Return what this run has cost so far; trials of earlier runs of the study are counted, their time is not."""
+        trials = [record for record in self.records if record.purpose in ("screen", "search")]
+        states = count_states(trials)
+        wall_s, measure_s = self.elapsed_s(), self._rig.measure_s if self._rig is not None else 0.0
+        return Effort(
+            budget_s=self.plan.request.budget_s,
+            wall_s=wall_s,
+            build_s=self.workshop.build_s,
+            measure_s=measure_s,
+            overhead_s=max(0.0, wall_s - self.workshop.build_s - measure_s),
+            trials=len(trials),
+            pruned=states["pruned"],
+            rejected=states["rejected"],
+            seed=self.plan.request.seed,
+            sampler=self.plan.request.sampler,
+            space_sha256=self.plan.space_sha256,
+            space_size=self.plan.space.size(),
+            stopped_by=self.stopped_by,
+        )
+
+    def mark_finished(self) -> None:
+        """Write into the study that this run finished it."""
+        state = self.study.state()
+        if state is not None:
+            request = self.plan.request
+            finished: dict[str, float | int | str | None] = {"budget_s": request.budget_s, "trials": request.trials, "at": now()}
+            self.study.save_state(state.model_copy(update={"finished": finished}))
 
     def close(self) -> None:
         """End all workers and close the study's file."""

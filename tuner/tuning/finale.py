@@ -1,0 +1,184 @@
+"""Decides: a race of the finalists, the playoff of the best against the baseline, and the profile; it searches nothing."""
+
+import math
+
+from tuner.artifacts.store import write_atomically
+from tuner.compare.playoff import PlayoffOutcome, run_playoff
+from tuner.compare.race import run_race
+from tuner.errors import NoFeasibleTrial
+from tuner.records.config import Config
+from tuner.records.measurement import Measured, Measurement, Notice
+from tuner.records.profile import Profile, Verdict
+from tuner.study.objective import figure, is_feasible, violations
+from tuner.study.store import TrialRecord
+from tuner.tuning.search import expected_trial_s
+from tuner.tuning.session import TuningSession
+from tuner.tuning.studies import PROFILE
+
+FINALISTS = 8
+FEW_FINALISTS = 2
+SHORT_BUDGET_S = 600.0
+RACE_WITHIN = 0.05
+RACE_SHARE = 0.15
+WALL_FACTOR = 1.08
+
+
+def finish(session: TuningSession) -> Profile:
+    """Race, play off, and store the profile in the study.
+
+    Raises:
+        NoFeasibleTrial: Nothing that was measured keeps the constraints, the baseline included.
+    """
+    assert session.baseline is not None
+    ranked = feasible_trials(session)
+    if not ranked and not is_feasible(session.baseline.measurement, session.plan.objective):
+        raise NoFeasibleTrial(closest_miss(session))
+    candidate = best_of_race(session, ranked) if ranked else None
+    if candidate is None:
+        profile = baseline_profile(session, "NO_WORTHWHILE_WIN")
+    else:
+        profile = play_off(session, candidate)
+    write_atomically(session.study.directory / PROFILE, profile.to_json(indent=1).encode() + b"\n")
+    session.mark_finished()
+    session.say("verdict", f"{profile.verdict}" + (f" {profile.speedup.ratio:.2f}×" if profile.speedup else ""))
+    return profile
+
+
+def feasible_trials(session: TuningSession) -> list[TrialRecord]:
+    """Return the measured trials that keep the constraints, best first; the baseline's own config is none of them."""
+    found = [
+        record
+        for record in session.records
+        if record.state == "measured"
+        and record.purpose in ("screen", "search")
+        and record.value is not None
+        and record.measurement is not None
+        and is_feasible(record.measurement, session.plan.objective)
+        and record.config != session.plan.baseline
+    ]
+    return sorted(found, key=lambda record: record.value or 0.0)
+
+
+def best_of_race(session: TuningSession, ranked: list[TrialRecord]) -> TrialRecord:
+    """Return the leader of a race of the trials near the best; the best itself where there is no time or no rival."""
+    limit = FEW_FINALISTS if session.plan.request.budget_s < SHORT_BUDGET_S else FINALISTS
+    best = ranked[0].value or 0.0
+    finalists = [record for record in ranked if (record.value or 0.0) - best <= RACE_WITHIN][:limit]
+    time_s = min(RACE_SHARE * session.plan.request.budget_s, session.left_s() - session.playoff_reserve_s())
+    if len(finalists) < 2 or time_s <= 0:  # noqa: PLR2004 - a race needs two
+        return ranked[0]
+    session.say("race", f"race of {len(finalists)} finalists")
+    outcome = run_race(
+        [record.config for record in finalists],
+        session.anchor,
+        session.rig,
+        deadline_s=session.rig.clock.now() + time_s,
+        expected_trial_s=expected_trial_s(session),
+    )
+    return finalists[outcome.ranking[0]]
+
+
+def play_off(session: TuningSession, candidate: TrialRecord) -> Profile:
+    """Compare the candidate with the baseline on fresh data and return the profile."""
+    assert session.baseline is not None
+    assert candidate.measurement is not None
+    assert session.baseline_cost is not None
+    session.anchor.release()
+    session.say("playoff", f"playoff against the baseline: {candidate.config.backend} {candidate.config.chain()}")
+    now, left_s = session.rig.clock.now(), session.left_s()
+    cost = session.costs.get(candidate.config.digest())
+    outcome = run_playoff(
+        candidate.config,
+        session.plan.baseline,
+        session.rig,
+        deadline_s=now + left_s,
+        hard_deadline_s=now + left_s + (WALL_FACTOR - 1) * session.plan.request.budget_s,
+        costs=None if cost is None else (cost, session.baseline_cost),
+        fidelity=candidate.measurement.fidelity,
+        baseline_fidelity=session.baseline.measurement.fidelity,
+    )
+    session.keep(playoff_record(session, candidate, outcome))
+    return decided_profile(session, candidate, outcome)
+
+
+def playoff_record(session: TuningSession, candidate: TrialRecord, outcome: PlayoffOutcome) -> TrialRecord:
+    """Return the playoff as a line of measurements.jsonl, every block in it."""
+    return TrialRecord(
+        number=len(session.records),
+        purpose="playoff",
+        config=candidate.config,
+        state="failed" if outcome.failure is not None else "measured",
+        value=-math.fsum(outcome.d) / len(outcome.d) if outcome.d else None,
+        violations=violations(outcome.candidate, session.plan.objective) if outcome.candidate else {},
+        measurement=outcome.candidate,
+        failure=outcome.failure,
+        numerics_key=candidate.numerics_key,
+        candidate_blocks=tuple(block for pair in outcome.pairs for block in pair.a.blocks),
+        anchor_blocks=tuple(block for pair in outcome.pairs for block in pair.b.blocks),
+        measure_s=outcome.measure_s,
+        wall_s=outcome.measure_s,
+    )
+
+
+def decided_profile(session: TuningSession, candidate: TrialRecord, outcome: PlayoffOutcome) -> Profile:
+    """Return the profile of a playoff: the candidate where it won or alone is feasible, else the baseline."""
+    assert session.baseline is not None
+    assert candidate.measurement is not None
+    tried = Measured(config=candidate.config, measurement=pooled(outcome.candidate, candidate.measurement))
+    base = Measured(config=session.plan.baseline, measurement=pooled(outcome.baseline, session.baseline.measurement))
+    wins = outcome.verdict in ("WIN", "FEASIBLE_ONLY")
+    notices = list(outcome.notices)
+    if outcome.failure is not None:
+        detail = f"the finalist failed in a fresh process: {outcome.failure.kind}: {outcome.failure.message}"
+        notices.append(Notice(code="finalist_failed", detail=detail, remedy="run again with another --seed"))
+    if outcome.stopped_by == "time" and outcome.judgement is None:
+        detail = f"time ran out after {len(outcome.pairs)} process pairs, before the first look"
+        notices.append(Notice(code="playoff_unfinished", detail=detail, remedy="run again with a larger --budget"))
+    return session.profile(
+        verdict=outcome.verdict,
+        baseline=base,
+        best=tried if wins else base,
+        challenger=None if wins else tried,
+        speedup=None if outcome.verdict == "FEASIBLE_ONLY" else outcome.speedup,
+        notices=notices,
+    )
+
+
+def pooled(fresh: Measurement | None, earlier: Measurement) -> Measurement:
+    """Return the playoff's figures where there was one; fidelity is measured once per numerics key."""
+    return earlier if fresh is None else fresh.model_copy(update={"fidelity": fresh.fidelity or earlier.fidelity})
+
+
+def baseline_profile(session: TuningSession, verdict: Verdict) -> Profile:
+    """Return the profile of a run that found no rival for the baseline."""
+    assert session.baseline is not None
+    return session.profile(verdict=verdict, baseline=session.baseline, best=session.baseline)
+
+
+def closest_miss(session: TuningSession) -> str:
+    """Say which measured config came closest to the constraints, and by how much it misses."""
+    objective = session.plan.objective
+    tried = [record for record in session.records if record.measurement is not None and record.purpose != "playoff"]
+    if not tried:
+        return "no configuration could be measured; see `autotune show` of the study for the failures"
+
+    def worst(record: TrialRecord) -> float:
+        assert record.measurement is not None
+        return max(violations(record.measurement, objective).values(), default=0.0)
+
+    nearest = min(tried, key=worst)
+    assert nearest.measurement is not None
+    broken = [
+        f"{constraint.path} is {figure(nearest.measurement, constraint.path):.4g}, wanted {constraint.operator} {constraint.bound:.4g}"
+        for constraint, value in zip(objective.constraints, violations(nearest.measurement, objective).values(), strict=True)
+        if value > 0
+    ]
+    return (
+        f"no configuration keeps the constraints; closest: {name(nearest.config)}: {'; '.join(broken)}; "
+        "loosen the limit or allow more --backends; an existing profile was left alone"
+    )
+
+
+def name(config: Config) -> str:
+    """Return a config as one phrase."""
+    return f"{config.backend} {config.chain()} " + " ".join(f"{key}={value}" for key, value in config.session.items())

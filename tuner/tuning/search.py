@@ -1,0 +1,102 @@
+"""Spends the time before the playoff: screening, then the sampler's suggestions, one trial after another."""
+
+import math
+import time
+
+from tuner.compare.costs import check_budget
+from tuner.study.objective import constraint_key
+from tuner.study.optuna_study import TrialBook, sampler_of
+from tuner.study.store import TrialRecord
+from tuner.study.suggesting import Suggester
+from tuner.tuning.session import TuningSession
+
+SCREEN_SHARE = 0.40
+SPARE_S = 2.0
+STOPPED_BUDGET = "budget"
+STOPPED_TRIALS = "trials"
+STOPPED_EXHAUSTED = "space exhausted"
+
+
+def search(session: TuningSession) -> None:
+    """Run trials until the time before the playoff reserve is spent, --trials is reached or the space is exhausted.
+
+    Raises:
+        UsageError: The budget does not hold the playoff's first look; names the least that works.
+    """
+    plan = session.plan
+    assert session.baseline_cost is not None
+    blocks = session.rig.plan(session.baseline_cost.call_s, session.baseline_cost.call_s)
+    check_budget(plan.request.budget_s, session.baseline_cost, blocks)
+    suggester = make_suggester(session)
+    session.say("plan", f"{plan.space.size()} configurations, {len(suggester.screening())} of them for screening")
+    began, n_new = time.monotonic(), 0
+    screen_until = began + SCREEN_SHARE * max(0.0, search_left_s(session))
+    while True:
+        if plan.request.trials is not None and n_new >= plan.request.trials:
+            session.stopped_by = STOPPED_TRIALS
+            return
+        left_s = search_left_s(session)
+        if left_s < expected_trial_s(session) + SPARE_S:
+            session.stopped_by = STOPPED_BUDGET
+            return
+        if time.monotonic() > screen_until:
+            for config in suggester.screening():
+                if not session.workshop.is_built(config):
+                    suggester.skip_screening(config)
+        suggestion = suggester.next()
+        if suggestion is None:
+            session.stopped_by = STOPPED_EXHAUSTED
+            return
+        record = session.try_config(suggestion.config, suggestion.purpose)
+        suggester.note(record)
+        suggester.book.tell(suggestion.trial, record)
+        n_new += 1
+        say_trial(session, record)
+        for backend, reason in suggester.newly_disabled():
+            session.warn("backend_disabled", f"{backend}: three failures in a row: {reason}", "see its log in the study")
+
+
+def make_suggester(session: TuningSession) -> Suggester:
+    """Open the Optuna study and tell it what earlier runs measured."""
+    plan = session.plan
+    keys = tuple(constraint_key(constraint) for constraint in plan.objective.constraints)
+    seeds = len(plan.space.artifact_points())
+    book = TrialBook(
+        session.study.directory,
+        plan.request.storage,
+        plan.space,
+        sampler_of(plan.request.sampler, plan.request.seed + session.n_earlier, n_seeds=seeds),
+        keys,
+    )
+    trials = [record for record in session.records if record.purpose in ("screen", "search")]
+    book.rebuild(trials)
+    return Suggester(book, plan.space, seed=plan.request.seed + session.n_earlier, records=trials, sampler=plan.request.sampler)
+
+
+def search_left_s(session: TuningSession) -> float:
+    """Return the seconds before the playoff reserve begins."""
+    return session.left_s() - session.playoff_reserve_s()
+
+
+def expected_trial_s(session: TuningSession) -> float:
+    """Return what a trial takes by the slowest of the last five, five seconds before any."""
+    recent = [record.wall_s - record.build_s for record in session.records[-5:] if record.purpose != "baseline"]
+    return max(recent, default=5.0)
+
+
+def say_trial(session: TuningSession, record: TrialRecord) -> None:
+    """Report one trial."""
+    config = record.config
+    name = f"#{record.number} {config.backend} {config.chain()} " + " ".join(f"{k}={v}" for k, v in config.session.items())
+    incumbent = session.anchor.incumbent
+    if record.state == "failed":
+        assert record.failure is not None
+        text = f"{name}: {record.failure.kind}: {record.failure.message}"
+    else:
+        figure = session.describe(record.measurement) if record.measurement else f"×{math.exp(record.value or 0.0):.2f}"
+        broken = [key for key, value in record.violations.items() if value > 0]
+        marks = ["pruned"] if record.state == "pruned" else []
+        marks += [f"misses {broken[0]}"] if broken else []
+        marks += ["best so far"] if incumbent is not None and incumbent.config == config else []
+        text = f"{name}: {figure}" + (f" ({', '.join(marks)})" if marks else "")
+    session.say("trial", text, number=record.number, state=record.state, value=record.value)
