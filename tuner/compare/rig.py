@@ -133,6 +133,7 @@ class Rig:
             dirty=tuple(dict.fromkeys((*dirty, *unusable_latencies(done.latencies_s)))),
             pair=pair,
             peak_rss_bytes=done.peak_rss_bytes,
+            arm_id=run.arm_id,
         )
         run.blocks.append(block)
         return block

@@ -129,6 +129,7 @@ class Block(Record):
         pair: Number of its block pair; a redone pair keeps its number.
         is_used: False for a block whose pair was redone, or whose anchor died: kept, never part of a result.
         peak_rss_bytes: Peak of the process so far, since loading.
+        arm_id: The process.
     """
 
     arm: Literal["a", "b"]
@@ -141,6 +142,7 @@ class Block(Record):
     pair: int = 0
     is_used: bool = True
     peak_rss_bytes: int | None = None
+    arm_id: str = ""
 
 
 class Failure(Record):
