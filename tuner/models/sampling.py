@@ -8,8 +8,8 @@ from tuner.models.tokenizing import TextTokenizer
 
 LARGEST_UNKNOWN_RATIO = 0.5
 LAST_NARROW = "\u2e7f"
-STRIDE = 7
-"""Sentences from the start of one sample to the start of the next; prime, so that starts do not repeat early."""
+STRIDES = (7, 11, 13, 17, 1)
+"""Sentences between the starts of samples: the first that does not divide the pool, so that starts repeat late."""
 
 
 def builtin_sentences(language: str) -> list[str]:
@@ -41,7 +41,8 @@ class Composer:
     def row(self, length: int) -> list[int]:
         """Return the next row: `length` ids, special tokens included."""
         pool = self._pools[self._drawn % len(self._pools)]
-        start = (self._drawn // len(self._pools)) * STRIDE + self._seed
+        stride = next((step for step in STRIDES if len(pool) % step), 1)
+        start = (self._drawn // len(self._pools)) * stride + self._seed
         self._drawn += 1
         enough = length - self._tokenizer.n_special
         taken: list[str] = []
