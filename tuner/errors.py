@@ -7,7 +7,7 @@ TunerError
 ├── ProfileMismatch (5)   a profile does not hold here
 └── ProtocolError (70)    parent and worker disagree: a bug of ours
 TrialError                one trial failed; becomes a Failure record, never leaves tune()
-Unsupported               a backend or step cannot do this model or these settings; the worker turns it into a TrialError
+Unsupported               a backend or step cannot do this; the worker turns it into a TrialError
 """
 
 from typing import ClassVar, Literal

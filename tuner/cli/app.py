@@ -4,7 +4,7 @@ import difflib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError
 from rich.console import Console
@@ -17,7 +17,13 @@ from tuner.cli.showing import show
 from tuner.cli.tune import tune
 from tuner.errors import TunerError, UsageError
 
-COMMANDS = {"tune": tune, "show": show, "check": check, "exec": exec_, "host": host}
+COMMANDS: dict[str, Callable[..., int | None]] = {
+    "tune": tune,
+    "show": show,
+    "check": check,
+    "exec": exec_,
+    "host": host,
+}
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 
@@ -55,7 +61,8 @@ def run(argv: Sequence[str]) -> int:
         return 0
     except Exception as error:  # noqa: BLE001 - the last resort: a bug is said to be one
         return complain(
-            f"a bug of autotune: {type(error).__name__}: {error}; run again with AUTOTUNE_DEBUG=1 and report the traceback",
+            f"a bug of autotune: {type(error).__name__}: {error}; "
+            "run again with AUTOTUNE_DEBUG=1 and report the traceback",
             EXIT_BUG,
         )
 
@@ -94,10 +101,10 @@ def refuse_unknown_options(app: App, argv: list[str]) -> None:
         UsageError: An option that the command does not have; the nearest one is named.
     """
     known = {name for argument in app[argv[0]].assemble_argument_collection() for name in argument.names}
-    for token in argv[1:]:
-        if token == "--":
+    for word in argv[1:]:
+        if word == "--":
             return
-        name = token.partition("=")[0]
+        name = word.partition("=")[0]
         if name.startswith("--") and name not in known and name not in ("--help", "--version"):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             raise UsageError(f"unknown option {name}" + (f": did you mean {near[0]}?" if near else ""))

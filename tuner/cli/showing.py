@@ -1,6 +1,7 @@
 """`autotune show`: a profile, a study or the search space, read and rendered; it measures nothing."""
 
 import sys
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +15,13 @@ def show(
     /,
     *,
     json: Annotated[bool, Parameter(negative="", help="print one JSON document")] = False,
+    model: Annotated[str | None, Parameter(help="only for `space`: the model it is narrowed for")] = None,
     backends: Annotated[str | None, Parameter(help="only for `space`: a,b")] = None,
     space: Annotated[list[str], Parameter(help="only for `space`: further TOML files", negative="")] = [],  # noqa: B006
 ) -> int:
     """Show a profile, a study or the search space of this host."""
     if what == "space":
-        from tuner.reporting.spaces import show_space
-
-        show_space(backends=backends, files=tuple(Path(name) for name in space), as_json=json)
+        show_space(model=model, backends=backends, files=tuple(space), as_json=json)
         return 0
     path = Path(what)
     if path.is_dir():
@@ -40,3 +40,20 @@ def show(
     else:
         render_summary(profile, path)
     return 0
+
+
+def show_space(*, model: str | None, backends: str | None, files: tuple[str, ...], as_json: bool) -> None:
+    """Show the search space as it is on this host: what `autotune tune` would search, rules with their reasons."""
+    from rich.console import Console
+
+    from tuner.artifacts.places import cache_directory
+    from tuner.hardware.detection import detect
+    from tuner.reporting.spaces import render_space
+    from tuner.tuning.engines import resolve_space
+
+    names = tuple(name.strip() for name in backends.split(",")) if backends is not None else None
+    resolved = resolve_space(detect(), model=model, backends=names, files=files, cache_dir=cache_directory(None))
+    if as_json:
+        sys.stdout.write(dumps(resolved.describe(), indent=1, allow_nan=False) + "\n")
+    else:
+        Console(highlight=False).print(render_space(resolved))

@@ -27,16 +27,26 @@ def tune(
     seed: Annotated[int, Parameter(group=SEARCH)] = 0,
     sampler: Annotated[str, Parameter(group=SEARCH, help="auto, tpe, random or brute")] = "auto",
     backends: Annotated[str | None, Parameter(group=SEARCH, help="a,b; default: all that are installed")] = None,
-    space: Annotated[list[str], Parameter(group=SEARCH, help="a TOML file that adds to or changes the space", negative="")] = [],  # noqa: B006
-    fix: Annotated[list[str], Parameter(group=SEARCH, help="KEY=VALUE, e.g. session.allow_spinning=false", negative="")] = [],  # noqa: B006
-    baseline: Annotated[str | None, Parameter(group=SEARCH, help="a config.json to beat instead of the default")] = None,
+    space: Annotated[
+        list[str], Parameter(group=SEARCH, help="a TOML file that adds to or changes the space", negative="")
+    ] = [],  # noqa: B006
+    fix: Annotated[
+        list[str], Parameter(group=SEARCH, help="KEY=VALUE, e.g. session.allow_spinning=false", negative="")
+    ] = [],  # noqa: B006
+    baseline: Annotated[
+        str | None, Parameter(group=SEARCH, help="a config.json to beat instead of the default")
+    ] = None,
     output: Annotated[str | None, Parameter(group=PLACES, help="default: ./<model>.profile.json")] = None,
     study: Annotated[str | None, Parameter(group=PLACES, help="default: ./studies/<slug>-<key>/")] = None,
-    storage: Annotated[str | None, Parameter(group=PLACES, help="Optuna storage URL; default: SQLite in the study")] = None,
+    storage: Annotated[
+        str | None, Parameter(group=PLACES, help="Optuna storage URL; default: SQLite in the study")
+    ] = None,
     cache_dir: Annotated[str | None, Parameter(group=PLACES, help="default: $XDG_CACHE_HOME/autotune")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter(group=PLACES)] = "auto",
     json: Annotated[bool, Parameter(group=PLACES, negative="", help="print the profile as one JSON document")] = False,
-    trust_remote_code: Annotated[bool, Parameter(group=TRUST, negative="", help="run code that the model brings")] = False,
+    trust_remote_code: Annotated[
+        bool, Parameter(group=TRUST, negative="", help="run code that the model brings")
+    ] = False,
 ) -> int:
     """Tune a model on this host and write a profile.
 

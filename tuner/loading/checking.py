@@ -56,7 +56,9 @@ def check_profile(
         find_artifacts(profile, (path.absolute().parent, cache))
     except TunerError as error:
         differences.append(Difference(field="artifact", then=None, now=None, consequence="refuse", detail=str(error)))
-    differences.sort(key=lambda one: ["refuse", "fallback", "recheck", "adapt", "warn", "ignore"].index(one.consequence))
+    differences.sort(
+        key=lambda one: ["refuse", "fallback", "recheck", "adapt", "warn", "ignore"].index(one.consequence)
+    )
     worst = strongest(differences)
     return CheckResult(
         holds=worst not in ("refuse", "fallback", "recheck"),
@@ -119,7 +121,11 @@ def model_difference(
     if facts.sha256 != profile.model.sha256:
         detail = f"the model at {facts.path} is not the one the profile {path.name} was made for: tune again"
         return facts, Difference(
-            field="model.sha256", then=profile.model.sha256[:16], now=facts.sha256[:16], consequence="refuse", detail=detail
+            field="model.sha256",
+            then=profile.model.sha256[:16],
+            now=facts.sha256[:16],
+            consequence="refuse",
+            detail=detail,
         )
     return facts, None
 

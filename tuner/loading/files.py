@@ -56,6 +56,7 @@ def find_artifacts(profile: Profile, bases: Iterable[Path], *, full: bool = True
     """Return the artifact directory of the best config, each file's digest checked; None where nothing is built.
 
     Args:
+        profile: The profile whose best config is to be opened.
         bases: Directories that the paths may be relative to, in order: the profile's own, the cache.
         full: Whether digests are computed, or only sizes compared.
 
@@ -71,7 +72,9 @@ def find_artifacts(profile: Profile, bases: Iterable[Path], *, full: bool = True
         if problem_here is None:
             return artifact_directory(base, files)
         problem = problem_here
-    raise ProfileMismatch(f"artifact of the profile: {problem}; tune again here, or copy profile and artifacts together")
+    raise ProfileMismatch(
+        f"artifact of the profile: {problem}; tune again here, or copy profile and artifacts together"
+    )
 
 
 def file_problem(base: Path, file: ArtifactFile, *, full: bool) -> str | None:
@@ -96,5 +99,9 @@ def artifact_directory(base: Path, files: Iterable[ArtifactFile]) -> Path:
     parents = [PurePosixPath(file.path).parent.parts for file in files]
     shared = parents[0]
     for parts in parents[1:]:
-        shared = shared[: next((i for i, (a, b) in enumerate(zip(shared, parts, strict=False)) if a != b), min(len(shared), len(parts)))]
+        shared = shared[
+            : next(
+                (i for i, (a, b) in enumerate(zip(shared, parts, strict=False)) if a != b), min(len(shared), len(parts))
+            )
+        ]
     return base.joinpath(*shared)

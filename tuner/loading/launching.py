@@ -34,7 +34,9 @@ def launch_settings(profile: Profile, host: Host, environ: Mapping[str, str]) ->
         if name is not None:
             path = libraries.find(name)
             if path is None:
-                raise ProfileMismatch(f"{name} of the profile is not in a system library folder: install it, or tune again")
+                raise ProfileMismatch(
+                    f"{name} of the profile is not in a system library folder: install it, or tune again"
+                )
             preload.append(path)
     pinned = process.placement.policy != "none" and host.is_pinning_available
     return LaunchSettings(
@@ -56,9 +58,9 @@ def came_too_late(config: Config, host: Host, environ: Mapping[str, str], maps: 
         if environ.get(name) != value:
             missing[f"process.env.{name}"] = f"{name}={value} must be set before the program starts"
     text = maps if maps is not None else read_maps()
-    for field, name in (("allocator", config.process.allocator), ("openmp_runtime", config.process.openmp_runtime)):
-        if name is not None and f"lib{name}" not in text:
-            missing[f"process.{field}"] = f"{name} must be preloaded before the program starts"
+    for field, library in (("allocator", config.process.allocator), ("openmp_runtime", config.process.openmp_runtime)):
+        if library is not None and f"lib{library}" not in text:
+            missing[f"process.{field}"] = f"{library} must be preloaded before the program starts"
     return missing
 
 

@@ -98,7 +98,9 @@ class Model:
         tokenizer = self._open_tokenizer()
         longest = min(chunk or self.facts.max_length or 2**30, self.facts.max_length or 2**30)
         if chunk is not None and self.facts.max_length is not None and chunk > self.facts.max_length:
-            raise UsageError(f"encode: chunk {chunk} is above the model's longest input of {self.facts.max_length} tokens")
+            raise UsageError(
+                f"encode: chunk {chunk} is above the model's longest input of {self.facts.max_length} tokens"
+            )
         room = longest - tokenizer.n_special
         if not 0 <= overlap < room:
             raise UsageError(f"encode: overlap {overlap} must be below the chunk's {room} tokens of text")

@@ -7,13 +7,14 @@ from typing import cast
 from tuner.artifacts.places import cache_directory
 from tuner.backends.base import Backend, Context, Session
 from tuner.errors import ProfileMismatch, Unsupported, UsageError
+from tuner.hardware.compatibility import strongest
 from tuner.hardware.detection import detect
 from tuner.loading.checking import CheckResult, environment_differences, model_difference, refuse
 from tuner.loading.files import find_artifacts, read_profile
 from tuner.loading.launching import came_too_late
 from tuner.loading.model import Model
-from tuner.hardware.compatibility import strongest
 from tuner.plugins import plugin
+from tuner.records.base import Scalar
 from tuner.records.config import Config
 from tuner.records.measurement import Effective
 from tuner.records.model import ModelFacts
@@ -34,7 +35,8 @@ def load(
         model: Where the model is now, if it moved since.
         strict: Refuse whatever does not hold; False serves the best with what can still take effect (the rest is in
             `Model.not_applied`), and the fallback only where the fingerprint refuses.
-        cache_dir: Where artifacts are; default: $XDG_CACHE_HOME/autotune. The profile's own directory is looked in first.
+        cache_dir: Where artifacts are; default: $XDG_CACHE_HOME/autotune. The profile's own directory is looked in
+            first.
 
     Raises:
         UsageError: Not a profile, or it holds something that no profile may.
@@ -101,7 +103,9 @@ def open_session(
         raise UsageError(f"backend {config.backend} cannot open {facts.source}: {error}") from error
     answer = dict(session.effective())
     threads, precision = answer.get("threads"), answer.get("precision")
-    values = {name: value for name, value in answer.items() if isinstance(value, (bool, int, float, str))}
+    values: dict[str, Scalar] = {
+        name: value for name, value in answer.items() if isinstance(value, (bool, int, float, str))
+    }
     return session, Effective(
         threads=threads if isinstance(threads, int) else None,
         cpus=tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else (),

@@ -55,6 +55,22 @@ class TextTokenizer:
             encoding.truncate(max(0, length - self.n_special))
         return list(self._tokenizer.post_process(encoding, None, add_special_tokens=True).ids)
 
+    def chunks(self, text: str, length: int, overlap: int) -> list[list[int]]:
+        """Return the token ids of `text` in pieces of at most `length` (special tokens included), at least one piece.
+
+        Neighbouring pieces share `overlap` tokens of text.
+        """
+        ids = list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        room = length - self.n_special
+        starts = range(0, max(1, len(ids) - overlap), room - overlap)
+        return [self._with_special(text, ids, start, start + room) for start in starts]
+
+    def _with_special(self, text: str, ids: list[int], start: int, end: int) -> list[int]:
+        """Return the special tokens around a slice of a text's ids, wherever the tokenizer puts them."""
+        whole = list(self._tokenizer.encode(text, add_special_tokens=True).ids)
+        first = next((n for n in range(len(whole) - len(ids) + 1) if whole[n : n + len(ids)] == ids), 0)
+        return [*whole[:first], *ids[start:end], *whole[first + len(ids) :]]
+
     def pad(self, rows: Sequence[Sequence[int]]) -> dict[str, np.ndarray]:
         """Pad rows of ids on the right to the longest; see `encode` for the result."""
         longest = max(1, *(len(row) for row in rows)) if rows else 1

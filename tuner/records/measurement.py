@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from tuner.errors import FailureKind
-from tuner.records.base import Record
+from tuner.records.base import Record, Scalar
 from tuner.records.config import Config
 
 
@@ -67,7 +67,7 @@ class Effective(Record):
     precision: str | None = None
     libraries: dict[str, str] = Field(default_factory=dict)
     unverified: tuple[str, ...] = ()
-    settings: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
+    settings: dict[str, Scalar] = Field(default_factory=dict)
 
 
 class Notice(Record):

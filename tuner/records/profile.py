@@ -9,7 +9,7 @@ from tuner.records.config import Config
 from tuner.records.measurement import FailureCount, Measured, Measurement, Notice
 from tuner.records.workload import Objective, Workload
 
-PROFILE_SCHEMA = "tuner.profile/1"
+PROFILE_SCHEMA: Literal["tuner.profile/1"] = "tuner.profile/1"
 Verdict = Literal["WIN", "NO_WORTHWHILE_WIN", "INCONCLUSIVE", "FEASIBLE_ONLY"]
 
 

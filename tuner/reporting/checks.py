@@ -5,7 +5,14 @@ from rich.table import Table
 
 from tuner.loading.checking import CheckResult
 
-STYLES = {"refuse": "bold red", "fallback": "red", "recheck": "yellow", "adapt": "yellow", "warn": "dim", "ignore": "dim"}
+STYLES = {
+    "refuse": "bold red",
+    "fallback": "red",
+    "recheck": "yellow",
+    "adapt": "yellow",
+    "warn": "dim",
+    "ignore": "dim",
+}
 
 
 def render_check(result: CheckResult, console: Console | None = None) -> None:
@@ -22,7 +29,10 @@ def render_check(result: CheckResult, console: Console | None = None) -> None:
     if result.holds:
         console.print("holds: the profile can be served here", style="bold green")
     else:
-        console.print(f"does not hold: tuner.load serves the {result.serves}; `autotune retune` makes it hold again", style="bold red")
+        console.print(
+            f"does not hold: tuner.load serves the {result.serves}; `autotune retune` makes it hold again",
+            style="bold red",
+        )
 
 
 def text(value: object) -> str:

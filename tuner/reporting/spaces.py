@@ -60,8 +60,8 @@ def _table(backend: ResolvedBackend) -> Table:
 def _row(parameter: ResolvedParameter) -> Iterator[str]:
     yield parameter.name + (" *" if parameter.numerics or parameter.step else "")
     yield parameter.domain.text()
-    yield "–" if parameter.default is None else setting(parameter.default)
-    yield "–" if parameter.prior is None else setting(parameter.prior)
+    yield "" if parameter.default is None else setting(parameter.default)
+    yield "" if parameter.prior is None else setting(parameter.prior)
     condition = parameter.when.text if parameter.when else ""
     yield f"{parameter.step} is built{' and ' + condition if condition else ''}" if parameter.step else condition
 
@@ -84,5 +84,5 @@ def _constants(backend: ResolvedBackend) -> Text:
 def _rules(backend: ResolvedBackend) -> Iterator[Text]:
     varying = {parameter.name for parameter in backend.parameters if len(parameter.domain) > 1}
     for rule in backend.rules:
-        if rule.require.parameters & varying:
+        if rule.require.parameters & varying and rule.require.parameters <= backend.by_name.keys():
             yield Text(f"rule: {rule.require.text} ({rule.reason})")

@@ -1,6 +1,7 @@
 """The readable summary of a profile: baseline, best, interval, what changed, what to type next."""
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -44,7 +45,9 @@ def render_summary(profile: Profile, path: Path, console: Console | None = None)
         console.print("incomplete: the run was interrupted; the same command goes on from here", style="bold yellow")
     quoted = shlex.quote(str(path))
     console.print(f"profile: {quoted}", markup=False)
-    console.print(f"next: autotune check {quoted} · autotune exec {quoted} -- CMD · tuner.load({str(path)!r})", markup=False)
+    console.print(
+        f"next: autotune check {quoted} · autotune exec {quoted} -- CMD · tuner.load({str(path)!r})", markup=False
+    )
 
 
 def headline(profile: Profile) -> Text:
@@ -72,7 +75,7 @@ def table(profile: Profile) -> Table:
         columns.append(("challenger", profile.challenger.measurement))
     for name, _ in columns:
         found.add_column(name, justify="right")
-    rows = [
+    rows: list[tuple[str, Callable[[Measurement], str]]] = [
         ("p50", lambda m: figure("latency_s.p50", m.latency_s.p50)),
         ("p90", lambda m: figure("latency_s.p90", m.latency_s.p90)),
         ("p99", lambda m: figure("latency_s.p99", m.latency_s.p99)),

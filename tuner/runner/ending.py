@@ -7,10 +7,12 @@ from tuner.errors import FailureKind
 
 _LIBRARY_PATH = re.compile(r"[^\s,:]*lib(?:gomp|iomp5|omp)[^\s,:]*")
 _THREADS = re.compile(r"^.*(?:Thread creation failed|can't start new thread|pthread_create failed).*$", re.MULTILINE)
-_MEMORY = re.compile(r"^.*(?:bad_alloc|MemoryError|Cannot allocate memory|out of memory).*$", re.MULTILINE | re.IGNORECASE)
+_MEMORY = re.compile(
+    r"^.*(?:bad_alloc|MemoryError|Cannot allocate memory|out of memory).*$", re.MULTILINE | re.IGNORECASE
+)
 
 
-def classify_exit(returncode: int | None, tail: str) -> tuple[FailureKind, str]:
+def classify_exit(returncode: int | None, tail: str) -> tuple[FailureKind, str]:  # noqa: PLR0911 - a table of ends
     """Return the failure kind and a sentence.
 
     Args:

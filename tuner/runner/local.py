@@ -191,4 +191,3 @@ def memory_policy_text(process: ProcessSettings, host: Host) -> str | None:
         cpus = set(placement.resolve(process.placement, host))
         nodes = tuple(node.id for node in host.numa_nodes if cpus & set(node.cpus)) or nodes
     return f"{process.memory_policy}:{','.join(str(node) for node in nodes)}"
-

@@ -21,7 +21,7 @@ LOG_LIMIT_BYTES = 256 * 1024
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 READY_LIMIT_S = 30.0
 GRACE_S = 2.0
-TOKEN = "AUTOTUNE_WORKER"
+TOKEN = "AUTOTUNE_WORKER"  # noqa: S105 - the name of a variable
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
 

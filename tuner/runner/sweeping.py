@@ -18,7 +18,7 @@ def become_subreaper() -> bool:
     """Adopt orphaned descendants (Linux), so that a worker's children can be found; return whether it worked."""
     if sys.platform != "linux":
         return False
-    return ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def remember(path: Path, pid: int, token: str) -> None:
@@ -30,7 +30,7 @@ def remember(path: Path, pid: int, token: str) -> None:
 
 
 def sweep_leftovers(path: Path) -> int:
-    """Kill workers named in `path` that still run (same pid, start time and token); forget the file; return how many."""
+    """Kill workers named in `path` that still run (same pid, start and token), forget the file; return how many."""
     killed = 0
     try:
         lines = path.read_text().splitlines()

@@ -93,7 +93,9 @@ def parse_objective(
     """
     path = known_path(target, what="target")
     if path.startswith("fidelity."):
-        raise UsageError(f"target {target!r} is a fidelity figure: limit it with --min or --max and choose a latency target")
+        raise UsageError(
+            f"target {target!r} is a fidelity figure: limit it with --min or --max and choose a latency target"
+        )
     constraints = [_assignment(text, "--max", "<=") for text in at_most]
     constraints += [_assignment(text, "--min", ">=") for text in at_least]
     constraints += [_expression(text) for text in expressions]

@@ -1,8 +1,10 @@
 """The Optuna side of a study: storage, trials as points, what is told; it chooses nothing itself."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 import optuna
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
@@ -70,9 +72,9 @@ class TrialBook:
         directory: Path,
         storage: str | None,
         space: ResolvedSpace,
+        *,
         sampler: BaseSampler,
         constraints: tuple[str, ...],
-        study_name: str = STUDY_NAME,
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.space = space
@@ -82,7 +84,7 @@ class TrialBook:
             engine = {"connect_args": {"timeout": LOCK_WAIT_S}} if self.url.startswith("sqlite") else {}
             self.storage = RDBStorage(self.url, engine_kwargs=engine)
             self.study = optuna.create_study(
-                storage=self.storage, study_name=study_name, sampler=sampler, direction="minimize", load_if_exists=True
+                storage=self.storage, study_name=STUDY_NAME, sampler=sampler, direction="minimize", load_if_exists=True
             )
             for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                 self.study.tell(trial.number, state=TrialState.FAIL)
@@ -94,7 +96,9 @@ class TrialBook:
             for trial in self.study.get_trials(deepcopy=False)
             if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
         }
-        missing = [record for record in records if record.number not in known and record.purpose in ("screen", "search")]
+        missing = [
+            record for record in records if record.number not in known and record.purpose in ("screen", "search")
+        ]
         told = 0
         for record in missing:
             point = self.space.to_point(record.config)
@@ -151,13 +155,20 @@ def suggest(trial: Trial, name: str, domain: Domain) -> Value:
     """Let an Optuna trial choose from a domain; grids of reals and choices are categorical."""
     if isinstance(domain.values, range) and len(domain.values) > 1:
         values = domain.values
-        return trial.suggest_int(name, values[0], values[-1], step=1 if domain.log else values.step, log=domain.log)
-    choose: Callable[..., Value] = trial.suggest_categorical
-    return choose(name, list(domain.values))
+        number: int = trial.suggest_int(
+            name, values[0], values[-1], step=1 if domain.log else values.step, log=domain.log
+        )
+        return number
+    value: Value = trial.suggest_categorical(name, list(domain.values))
+    return value
 
 
 def sampler_of(name: str, seed: int, *, n_seeds: int) -> BaseSampler:
     """Return the sampler of a name of ours; ``brute`` and ``random`` differ only in that brute never stops early."""
     if name in ("random", "brute"):
         return RandomSampler(seed=seed)
-    return TPESampler(seed=seed, multivariate=True, group=True, n_startup_trials=max(5, n_seeds))
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", optuna.exceptions.ExperimentalWarning
+        )  # `group` is what conditional spaces need
+        return TPESampler(seed=seed, multivariate=True, group=True, n_startup_trials=max(5, n_seeds))

@@ -17,6 +17,7 @@ from tuner.records.config import Config
 from tuner.records.measurement import Block, Failure, Measurement
 
 STUDY_SCHEMA = "tuner.study/1"
+Purpose = Literal["baseline", "screen", "search", "race", "playoff"]
 
 
 class TrialRecord(Record):
@@ -31,7 +32,7 @@ class TrialRecord(Record):
     """
 
     number: int
-    purpose: Literal["baseline", "screen", "search", "race", "playoff"]
+    purpose: Purpose
     config: Config
     state: Literal["measured", "pruned", "failed"]
     value: float | None = None
@@ -121,7 +122,9 @@ class StudyStore:
         except (ValueError, AttributeError):
             schema = None
         if schema != STUDY_SCHEMA:
-            raise UsageError(f"{self.state_file} is not a {STUDY_SCHEMA} file: move it away or name another with --study")
+            raise UsageError(
+                f"{self.state_file} is not a {STUDY_SCHEMA} file: move it away or name another with --study"
+            )
         return StudyState.from_json(text, source=str(self.state_file))
 
     def save_state(self, state: StudyState) -> None:
@@ -145,7 +148,9 @@ class StudyStore:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.truncate(self.measurements, start)
-            raise HostError(f"{self.measurements} cannot be written ({error.strerror}): free space and run again") from error
+            raise HostError(
+                f"{self.measurements} cannot be written ({error.strerror}): free space and run again"
+            ) from error
 
     def _mend_tail(self) -> None:
         """End a line that a crash cut short, so that the next one is whole."""

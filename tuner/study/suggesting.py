@@ -58,7 +58,7 @@ class Suggester:
             self.note(record)
 
     def note(self, record: TrialRecord) -> None:
-        """Take a finished trial into account: it is not suggested again, and three failures in a row disable a backend."""
+        """Take a finished trial into account: it is not suggested again; three failures in a row disable a backend."""
         digest = record.config.digest()
         self._known[digest] = record
         self._unvisited.pop(digest, None)

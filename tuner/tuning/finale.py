@@ -1,4 +1,4 @@
-"""Decides: a race of the finalists, the playoff of the best against the baseline, and the profile; it searches nothing."""
+"""Decides: a race of finalists, the playoff of the best against the baseline, the profile; it searches nothing."""
 
 import math
 
@@ -14,6 +14,7 @@ from tuner.study.store import TrialRecord
 from tuner.tuning.search import expected_trial_s
 from tuner.tuning.session import TuningSession
 from tuner.tuning.studies import PROFILE
+from tuner.tuning.trials import keep
 
 FINALISTS = 8
 FEW_FINALISTS = 2
@@ -34,10 +35,7 @@ def finish(session: TuningSession) -> Profile:
     if not ranked and not is_feasible(session.baseline.measurement, session.plan.objective):
         raise NoFeasibleTrial(closest_miss(session))
     candidate = best_of_race(session, ranked) if ranked else None
-    if candidate is None:
-        profile = baseline_profile(session, "NO_WORTHWHILE_WIN")
-    else:
-        profile = play_off(session, candidate)
+    profile = baseline_profile(session, "NO_WORTHWHILE_WIN") if candidate is None else play_off(session, candidate)
     write_atomically(session.study.directory / PROFILE, profile.to_json(indent=1).encode() + b"\n")
     session.mark_finished()
     session.say("verdict", f"{profile.verdict}" + (f" {profile.speedup.ratio:.2f}×" if profile.speedup else ""))
@@ -97,7 +95,7 @@ def play_off(session: TuningSession, candidate: TrialRecord) -> Profile:
         fidelity=candidate.measurement.fidelity,
         baseline_fidelity=session.baseline.measurement.fidelity,
     )
-    session.keep(playoff_record(session, candidate, outcome))
+    keep(session, playoff_record(session, candidate, outcome))
     return decided_profile(session, candidate, outcome)
 
 
@@ -169,8 +167,11 @@ def closest_miss(session: TuningSession) -> str:
     nearest = min(tried, key=worst)
     assert nearest.measurement is not None
     broken = [
-        f"{constraint.path} is {figure(nearest.measurement, constraint.path):.4g}, wanted {constraint.operator} {constraint.bound:.4g}"
-        for constraint, value in zip(objective.constraints, violations(nearest.measurement, objective).values(), strict=True)
+        f"{constraint.path} is {figure(nearest.measurement, constraint.path):.4g}, "
+        f"wanted {constraint.operator} {constraint.bound:.4g}"
+        for constraint, value in zip(
+            objective.constraints, violations(nearest.measurement, objective).values(), strict=True
+        )
         if value > 0
     ]
     return (

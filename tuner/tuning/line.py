@@ -1,4 +1,4 @@
-"""The whole line from a request to a profile, on one screen: plan, prepare, measure the baseline, search, race, play off."""
+"""The whole line from a request to a profile: plan, prepare, measure the baseline, search, race, play off."""
 
 import contextlib
 import signal
@@ -24,6 +24,7 @@ from tuner.tuning.result import write_profile
 from tuner.tuning.search import search
 from tuner.tuning.session import TuningSession
 from tuner.tuning.studies import open_study, stored_profile
+from tuner.tuning.trials import measure_baseline
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def tune_study(plan: Plan, study: StudyStore, store: Store, *, started: float, o
     with terminated_as_interrupt(), contextlib.closing(session):
         try:
             session.prepare()
-            session.measure_baseline()
+            measure_baseline(session)
             search(session)
             return finish(session)
         except KeyboardInterrupt:

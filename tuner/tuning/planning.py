@@ -1,16 +1,12 @@
 """Gathers what a run works on (host, model, workload, space, engines) and checks it before any process starts."""
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-from tuner.backends.base import Backend
-from tuner.errors import HostError, UsageError
+from tuner.errors import UsageError
 from tuner.models.data import check_data
 from tuner.models.digests import digest_file
 from tuner.models.inspect import inspect
-from tuner.plugins import entry_points_of, plugin
 from tuner.records.base import digest_of
 from tuner.records.config import Config
 from tuner.records.hardware import Host
@@ -18,10 +14,9 @@ from tuner.records.measurement import Notice
 from tuner.records.model import ModelFacts
 from tuner.records.workload import DataSource, Objective, Workload
 from tuner.space.facts import facts_of_host, facts_of_model, facts_of_workload
-from tuner.space.loading import load_space
 from tuner.space.resolved import ResolvedSpace
-from tuner.study.building import library_versions
 from tuner.study.objective import default_constraints, parse_objective
+from tuner.tuning.engines import check_backends, declared_space, dropped_steps, usable_backends
 from tuner.tuning.request import TuneRequest, parse_fixes
 
 BASELINE_BACKENDS = {
@@ -31,7 +26,6 @@ BASELINE_BACKENDS = {
     "openvino": "openvino",
 }
 """What a user gets without us, by kind of model (contract, Baseline)."""
-HIDDEN_BACKENDS = frozenset({"fake"})
 METHODS = {
     "feature-extraction": "embedding",
     "text-classification": "classes",
@@ -92,17 +86,12 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
         }
     )
     usable, versions, notices = usable_backends(names, model, workload, explicit=request.backends is not None)
-    points = {name: cast("Backend", plugin("tuner.backends", name)).space() for name in usable}
-    steps = [plugin("tuner.steps", name) for name in entry_points_of("tuner.steps")]
-    declared = load_space(
-        [*points.values(), *(step.space() for step in steps), shared_space(), *(space_path(name) for name in request.space)]  # type: ignore[attr-defined]
-    )
-    dropped = [str(step.name) for step in steps if getattr(step, "output", None) == model.kind]  # type: ignore[attr-defined]
+    declared = declared_space(usable, request.space)
     space = declared.resolve(
         facts_of_host(host),
         facts_of_model(model),
         facts_of_workload(workload),
-        dropped_steps=dropped,
+        dropped_steps=dropped_steps(model.kind),
         backends=usable,
         fixed=fixes,
     )
@@ -129,51 +118,6 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
             "libraries": digest_of(versions),
         },
     )
-
-
-def check_backends(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the backends to consider.
-
-    Raises:
-        UsageError: A name that is no backend; the nearest one is named.
-    """
-    known = tuple(entry_points_of("tuner.backends"))
-    if names is None:
-        return tuple(name for name in known if name not in HIDDEN_BACKENDS)
-    if not names:
-        raise UsageError(f"--backends names none: choose from {', '.join(known)}")
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            raise UsageError(f"unknown backend {name!r}: " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"))
-    return tuple(dict.fromkeys(names))
-
-
-def usable_backends(
-    names: tuple[str, ...], model: ModelFacts, workload: Workload, *, explicit: bool
-) -> tuple[list[str], dict[str, str], list[Notice]]:
-    """Return the backends that are installed and take the model, all library versions, and a notice for each other.
-
-    Raises:
-        HostError: A backend that the user named is not installed or does not take the model, or none is left.
-    """
-    usable: list[str] = []
-    versions = library_versions()
-    notices: list[Notice] = []
-    for name in names:
-        backend = cast("Backend", plugin("tuner.backends", name))
-        installed = backend.installed()
-        reason = "not installed" if installed is None else backend.supports(model, workload)
-        if reason is None:
-            usable.append(name)
-            versions |= installed or {}
-        elif explicit:
-            raise HostError(f"backend {name}: {reason}; leave it out of --backends or install it (pip install 'autotune-cpu[{name}]')")
-        else:
-            notices.append(Notice(code="backend_unavailable", detail=f"{name}: {reason}", remedy=f"pip install {name}" if installed is None else None))
-    if not usable:
-        raise HostError(f"no engine can run {model.source}: {'; '.join(notice.detail for notice in notices)}")
-    return usable, versions, notices
 
 
 def workload_of(request: TuneRequest, model: ModelFacts) -> Workload:
@@ -221,35 +165,17 @@ def baseline_config(path: str | None, model: ModelFacts) -> Config:
         except OSError as error:
             raise UsageError(f"--baseline {path}: cannot be read ({error.strerror})") from error
     if model.kind not in BASELINE_BACKENDS:
-        raise UsageError(f"{model.source}: models of kind {model.kind} have no baseline yet; give --baseline CONFIG.json")
+        raise UsageError(
+            f"{model.source}: models of kind {model.kind} have no baseline yet; give --baseline CONFIG.json"
+        )
     return Config(backend=BASELINE_BACKENDS[model.kind])
 
 
 def fallback_config(space: ResolvedSpace, model: ModelFacts, baseline: Config) -> Config:
-    """Return float32 on all allowed CPUs with the plainest engine that works: what a server runs where nothing else holds."""
+    """Return float32 on the whole CPU budget with the plainest engine: what a server runs where nothing else holds."""
     name = BASELINE_BACKENDS.get(model.kind, baseline.backend)
     backend = space.backends.get(name)
     if backend is None:
         return baseline
     defaults = {item.name: item.default for item in backend.parameters if item.default is not None}
     return space.to_config(space.complete({"backend": name, **defaults}))
-
-
-def shared_space() -> object:
-    """Return the space file that applies to all backends."""
-    from tuner.plugins import space_file
-
-    return space_file("process.toml")
-
-
-def space_path(name: str) -> Path:
-    """Return a user's space file.
-
-    Raises:
-        UsageError: No such file.
-    """
-    path = Path(name)
-    if not path.is_file():
-        raise UsageError(f"--space {name}: no such file")
-    return path
-

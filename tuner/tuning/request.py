@@ -65,7 +65,9 @@ def parse_lengths(text: str) -> tuple[int, ...]:
         try:
             text = ",".join(path.read_text().split())
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--lengths {text!r}: neither lengths such as 128,512 nor a readable file ({error})") from error
+            raise UsageError(
+                f"--lengths {text!r}: neither lengths such as 128,512 nor a readable file ({error})"
+            ) from error
     try:
         lengths = tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:

@@ -102,7 +102,9 @@ def failures(records: Iterable[TrialRecord]) -> tuple[FailureCount, ...]:
     examples: dict[str, list[str]] = defaultdict(list)
     for record in records:
         if record.failure is not None:
-            examples[record.failure.kind].append(f"{record.config.backend} {record.config.chain()}: {record.failure.message}")
+            examples[record.failure.kind].append(
+                f"{record.config.backend} {record.config.chain()}: {record.failure.message}"
+            )
         else:
             broken = [key for key, value in record.violations.items() if value > 0]
             if broken and record.state == "measured":
@@ -127,7 +129,11 @@ def pareto(records: Iterable[TrialRecord], plan: Plan) -> tuple[dict[str, Scalar
     """Return the feasible trials that no other one beats in latency, memory and load time at once."""
     rows: list[dict[str, Scalar]] = []
     for record in records:
-        if record.state == "measured" and record.measurement is not None and is_feasible(record.measurement, plan.objective):
+        if (
+            record.state == "measured"
+            and record.measurement is not None
+            and is_feasible(record.measurement, plan.objective)
+        ):
             row: dict[str, Scalar] = {path: figure(record.measurement, path) for path in PARETO_PATHS}
             row |= {"trial": record.number, "config": record.config.digest()[:12], "backend": record.config.backend}
             rows.append(row)
@@ -166,7 +172,9 @@ def write_profile(profile: Profile, path: Path) -> Path:
     try:
         write_atomically(place, profile.to_json(indent=1).encode() + b"\n")
     except OSError as error:
-        raise HostError(f"{place} cannot be written ({error.strerror}); the study keeps the profile, run again") from error
+        raise HostError(
+            f"{place} cannot be written ({error.strerror}); the study keeps the profile, run again"
+        ) from error
     return place
 
 
@@ -176,5 +184,3 @@ def is_complete_profile(path: Path) -> bool:
         return not Profile.from_json(path.read_bytes()).incomplete
     except (OSError, UsageError):
         return False
-
-

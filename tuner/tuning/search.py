@@ -9,6 +9,7 @@ from tuner.study.optuna_study import TrialBook, sampler_of
 from tuner.study.store import TrialRecord
 from tuner.study.suggesting import Suggester
 from tuner.tuning.session import TuningSession
+from tuner.tuning.trials import try_config
 
 SCREEN_SHARE = 0.40
 SPARE_S = 2.0
@@ -47,13 +48,15 @@ def search(session: TuningSession) -> None:
         if suggestion is None:
             session.stopped_by = STOPPED_EXHAUSTED
             return
-        record = session.try_config(suggestion.config, suggestion.purpose)
+        record = try_config(session, suggestion.config, suggestion.purpose)
         suggester.note(record)
         suggester.book.tell(suggestion.trial, record)
         n_new += 1
         say_trial(session, record)
         for backend, reason in suggester.newly_disabled():
-            session.warn("backend_disabled", f"{backend}: three failures in a row: {reason}", "see its log in the study")
+            session.warn(
+                "backend_disabled", f"{backend}: three failures in a row: {reason}", "see its log in the study"
+            )
 
 
 def make_suggester(session: TuningSession) -> Suggester:
@@ -65,12 +68,14 @@ def make_suggester(session: TuningSession) -> Suggester:
         session.study.directory,
         plan.request.storage,
         plan.space,
-        sampler_of(plan.request.sampler, plan.request.seed + session.n_earlier, n_seeds=seeds),
-        keys,
+        sampler=sampler_of(plan.request.sampler, plan.request.seed + session.n_earlier, n_seeds=seeds),
+        constraints=keys,
     )
     trials = [record for record in session.records if record.purpose in ("screen", "search")]
     book.rebuild(trials)
-    return Suggester(book, plan.space, seed=plan.request.seed + session.n_earlier, records=trials, sampler=plan.request.sampler)
+    return Suggester(
+        book, plan.space, seed=plan.request.seed + session.n_earlier, records=trials, sampler=plan.request.sampler
+    )
 
 
 def search_left_s(session: TuningSession) -> float:
@@ -87,7 +92,9 @@ def expected_trial_s(session: TuningSession) -> float:
 def say_trial(session: TuningSession, record: TrialRecord) -> None:
     """Report one trial."""
     config = record.config
-    name = f"#{record.number} {config.backend} {config.chain()} " + " ".join(f"{k}={v}" for k, v in config.session.items())
+    name = f"#{record.number} {config.backend} {config.chain()} " + " ".join(
+        f"{k}={v}" for k, v in config.session.items()
+    )
     incumbent = session.anchor.incumbent
     if record.state == "failed":
         assert record.failure is not None

@@ -1,41 +1,31 @@
 """What one tuning run holds while it goes on: workers, study, clock, results; the order of things is in `line`."""
 
-import math
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from statistics import stdev
-from typing import Literal
 
 from tuner.artifacts.store import Store
-from tuner.compare.anchor import Anchor, Incumbent, baseline_error
+from tuner.compare.anchor import Anchor
 from tuner.compare.arms import ArmCost
 from tuner.compare.costs import reserve_s
-from tuner.compare.pairs import ArmFailed, lone_blocks
-from tuner.compare.pooling import measurement_of
 from tuner.compare.rig import Rig
-from tuner.compare.trial import TrialOutcome, run_trial
-from tuner.errors import TrialError
 from tuner.records.base import Scalar
 from tuner.records.config import Config, ProcessSettings
 from tuner.records.events import Event, EventKind, OnEvent
-from tuner.records.measurement import Failure, Fidelity, Measured, Measurement, Notice
+from tuner.records.measurement import Fidelity, Measured, Measurement, Notice
 from tuner.records.model import Prepared
 from tuner.records.profile import Effort, Profile, Speedup, Verdict
 from tuner.runner.local import LocalRunner
 from tuner.runner.process import WorkerProcess
 from tuner.study.building import Workshop
-from tuner.study.objective import figure, is_feasible, violations
-from tuner.study.store import StudyStore, TrialRecord
+from tuner.study.objective import figure
+from tuner.study.store import StudyStore
 from tuner.tuning.planning import Plan
 from tuner.tuning.result import build_profile, count_states
 
 MAX_SAMPLES = 256
 LEAST_SAMPLES = 16
 FIDELITY_SHARE = 0.05
-BASELINE_BLOCKS = 4
-
-Purpose = Literal["baseline", "screen", "search", "race", "playoff"]
 
 
 class TuningSession:
@@ -95,7 +85,7 @@ class TuningSession:
 
     @property
     def n_samples(self) -> int:
-        """Fidelity samples of a decision: min(256, 5% of the budget / call time), at least 16, at most those there are."""
+        """Fidelity samples of a decision: min(256, 5% of the budget / call time), at least 16 if there are."""
         assert self.prepared is not None
         call_s = self.baseline_cost.call_s if self.baseline_cost else 0.0
         affordable = int(FIDELITY_SHARE * self.plan.request.budget_s / call_s) if call_s > 0 else MAX_SAMPLES
@@ -108,7 +98,10 @@ class TuningSession:
             UsageError: The model or the data cannot be used.
         """
         plan = self.plan
-        self.say("start", f"{plan.model.source}: {plan.model.task} on {plan.host.cpu_budget} CPUs (bound by {plan.host.bound_by})")
+        self.say(
+            "start",
+            f"{plan.model.source}: {plan.model.task} on {plan.host.cpu_budget} CPUs (bound by {plan.host.bound_by})",
+        )
         for notice in self.notices:
             self.say("notice", f"{notice.detail}" + (f" → {notice.remedy}" if notice.remedy else ""))
         self.prepared = self.workshop.prepare(
@@ -134,125 +127,6 @@ class TuningSession:
             detail = f"timing on this host is {found}: its own sentinel loop varies from run to run"
             self.notices.append(Notice(code="noisy_host", detail=detail, remedy="stop other work on this machine"))
         self._anchor = Anchor(plan.baseline, self.rig)
-
-    def measure_baseline(self) -> None:
-        """Open the anchor and measure the baseline, or take its measurement from an earlier run of this study.
-
-        Raises:
-            HostError: The baseline does not run.
-        """
-        arm, run = self.anchor.arm()
-        self.baseline_cost = run.cost()
-        known = next((record for record in self.records if record.purpose == "baseline" and record.measurement), None)
-        if known is None:
-            known = self._measure_anchor()
-        assert known.measurement is not None
-        self.baseline = Measured(config=self.plan.baseline, measurement=known.measurement)
-        for record in self.records:
-            self._remember(record)
-        if self.n_earlier and self.anchor.incumbent is not None:
-            self.anchor.needs_refit = True
-        target = figure(known.measurement, self.plan.objective.target)
-        self.say("baseline", f"baseline {self.plan.baseline.backend}: {self.describe(known.measurement)}", value=target)
-
-    def _measure_anchor(self) -> TrialRecord:
-        arm, run = self.anchor.arm()
-        plan = self.rig.plan(run.warmed.call_s, run.warmed.call_s)
-        began = self.rig.measure_s
-        try:
-            lone_blocks(self.rig, arm, run, plan, min(BASELINE_BLOCKS, plan.blocks))
-            done = self.rig.check_fidelity(arm, self.n_samples)
-            arm.pause()
-        except ArmFailed as failed:
-            raise baseline_error(failed.error) from failed
-        except TrialError as error:
-            raise baseline_error(error) from error
-        measurement = measurement_of(
-            [run], items_per_batch=self.rig.items_per_batch, fidelity=done.fidelity, low_confidence=self.rig.gate.is_open
-        )
-        record = TrialRecord(
-            number=len(self.records),
-            purpose="baseline",
-            config=self.plan.baseline,
-            state="measured",
-            value=0.0,
-            violations=violations(measurement, self.plan.objective),
-            measurement=measurement,
-            anchor_id=run.arm_id,
-            anchor_blocks=tuple(run.blocks),
-            measure_s=self.rig.measure_s - began,
-            started_at=now(),
-        )
-        self.keep(record)
-        return record
-
-    def try_config(self, config: Config, purpose: Purpose) -> TrialRecord:
-        """Build what `config` needs, measure it against the anchor, judge it and keep the record; failures are records."""
-        began, started_at = time.monotonic(), now()
-        key = self.numerics_key(config)
-        build_s = 0.0
-        try:
-            build_s = self.workshop.ensure(config)
-            known = self.fidelity.get(key)
-            outcome = run_trial(
-                config, self.anchor, self.rig, fidelity_samples=None if known is not None else self.n_samples
-            )
-        except TrialError as error:
-            failure = Failure(stage=error.stage, kind=error.kind, message=error.message)
-            outcome = TrialOutcome(config, "failed", 0.0, failure=failure)
-        measurement = self._judged(outcome, key)
-        if outcome.cost is not None:
-            self.costs[config.digest()] = outcome.cost
-        record = TrialRecord(
-            number=len(self.records),
-            purpose=purpose,
-            config=config,
-            state=outcome.state,
-            value=outcome.value,
-            violations=violations(measurement, self.plan.objective) if measurement is not None else {},
-            measurement=measurement,
-            failure=outcome.failure,
-            anchor_id=outcome.anchor_id,
-            numerics_key=key,
-            pair_sd=stdev(outcome.ratios) if len(outcome.ratios) > 1 else None,
-            candidate_blocks=outcome.candidate_blocks,
-            anchor_blocks=outcome.anchor_blocks,
-            build_s=build_s,
-            measure_s=outcome.measure_s,
-            wall_s=time.monotonic() - began,
-            started_at=started_at,
-        )
-        self.keep(record)
-        self._remember(record, outcome)
-        return record
-
-    def _judged(self, outcome: TrialOutcome, key: str) -> Measurement | None:
-        """Return the measurement with the fidelity of its numerics key."""
-        if outcome.measurement is None:
-            return None
-        if outcome.fidelity is not None:
-            self.fidelity[key] = outcome.fidelity
-        return outcome.measurement.model_copy(update={"fidelity": self.fidelity.get(key)})
-
-    def keep(self, record: TrialRecord) -> None:
-        """Store a record, durable before anything else happens."""
-        self.study.append(record)
-        self.records.append(record)
-
-    def _remember(self, record: TrialRecord, outcome: TrialOutcome | None = None) -> None:
-        """Take a record into account: fidelity by numerics key, and the incumbent."""
-        measurement = record.measurement
-        if record.numerics_key is not None and measurement is not None and measurement.fidelity is not None:
-            self.fidelity.setdefault(record.numerics_key, measurement.fidelity)
-        if record.state != "measured" or record.value is None or measurement is None:
-            return
-        if not is_feasible(measurement, self.plan.objective):
-            return
-        known = self.anchor.incumbent
-        if known is None or record.value < known.value:
-            call_s = measurement.latency_s.p50 or measurement.latency_s.mean or math.inf
-            fastest_s = outcome.warmed.fastest_s if outcome is not None and outcome.warmed is not None else call_s
-            self.anchor.incumbent = Incumbent(record.config, record.value, call_s, fastest_s)
 
     def numerics_key(self, config: Config) -> str:
         """Return the key of all configs with the same outputs."""
@@ -335,7 +209,9 @@ class TuningSession:
             for record in self.records
             if incumbent is not None and record.config == incumbent.config and record.measurement is not None
         ]
-        challenger = Measured(config=incumbent.config, measurement=found[0]) if incumbent is not None and found else None
+        challenger = (
+            Measured(config=incumbent.config, measurement=found[0]) if incumbent is not None and found else None
+        )
         return self.profile(
             verdict="INCONCLUSIVE", baseline=self.baseline, best=self.baseline, challenger=challenger, incomplete=True
         )
@@ -366,7 +242,11 @@ class TuningSession:
         state = self.study.state()
         if state is not None:
             request = self.plan.request
-            finished: dict[str, float | int | str | None] = {"budget_s": request.budget_s, "trials": request.trials, "at": now()}
+            finished: dict[str, float | int | str | None] = {
+                "budget_s": request.budget_s,
+                "trials": request.trials,
+                "at": now(),
+            }
             self.study.save_state(state.model_copy(update={"finished": finished}))
 
     def close(self) -> None:

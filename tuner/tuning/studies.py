@@ -26,7 +26,9 @@ def open_study(plan: Plan, on_event: OnEvent) -> StudyStore:
         differing = [name for name, digest in plan.key_parts.items() if state.parts.get(name) != digest]
         study = StudyStore((directory / plan.key[:8]).absolute())
         study.open()
-        text = f"{directory} belongs to another study ({', '.join(differing)} differ): this one goes to {study.directory}"
+        text = (
+            f"{directory} belongs to another study ({', '.join(differing)} differ): this one goes to {study.directory}"
+        )
         on_event(Event(kind="notice", text=text))
         state = study.state()
     if state is None:

@@ -12,6 +12,7 @@ from tuner.backends.base import Backend, Batch, Context
 from tuner.measure import memory, timing
 from tuner.messages import BlockDone, CheckFidelity, FidelityDone, Load, Loaded, RunBlock, Warm, Warmed
 from tuner.plugins import plugin
+from tuner.records.base import Scalar
 from tuner.records.measurement import Effective
 from tuner.records.model import Prepared
 from tuner.worker import reading
@@ -68,7 +69,9 @@ class LoadedModel:
         except OSError:
             libraries = {}
         threads, precision = answer.pop("threads", None), answer.pop("precision", None)
-        settings = {name: value for name, value in answer.items() if isinstance(value, (bool, int, float, str))}
+        settings: dict[str, Scalar] = {
+            name: value for name, value in answer.items() if isinstance(value, (bool, int, float, str))
+        }
         if "threads" in self.asked:
             settings["threads"] = cast("int", threads)
         if "precision" in self.asked:
@@ -109,9 +112,7 @@ class LoadedModel:
     def block(self, command: RunBlock) -> BlockDone:
         """Time one block."""
         before = resource.getrusage(resource.RUSAGE_SELF)
-        timed = timing.run_block(
-            self.call, command.n, discard_calls=command.discard_calls, discard_s=command.discard_s
-        )
+        timed = timing.run_block(self.call, command.n, discard_calls=command.discard_calls, discard_s=command.discard_s)
         after = resource.getrusage(resource.RUSAGE_SELF)
         return BlockDone(
             latencies_s=timed.latencies_s,
@@ -151,4 +152,3 @@ def distinct_shapes(batches: list[Batch]) -> tuple[int, ...]:
     for index, batch in enumerate(batches):
         first.setdefault(tuple((name, array.shape) for name, array in sorted(batch.items())), index)
     return tuple(first.values())
-

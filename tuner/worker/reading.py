@@ -1,4 +1,4 @@
-"""Reads back what is in force in this process: masks of all threads, mapped libraries, resident memory; changes nothing."""
+"""Reads back what is in force in this process: masks of all threads, mapped libraries, its age; changes nothing."""
 
 import os
 import re

@@ -38,7 +38,7 @@ class Worker:
     def __init__(self) -> None:
         self.model: LoadedModel | None = None
 
-    def obey(self, command: Command) -> Answer:
+    def obey(self, command: Command) -> Answer:  # noqa: PLR0911 - one answer per command
         """Carry out one command; any exception is the caller's to turn into ``failed``."""
         match command:
             case Prepare():

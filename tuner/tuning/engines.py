@@ -1,0 +1,125 @@
+"""Finds the engines, build steps and space files that a run may use on this host; it starts none of them."""
+
+import difflib
+from collections.abc import Iterable
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import cast
+
+from tuner.backends.base import Backend
+from tuner.errors import HostError, UsageError
+from tuner.models.inspect import inspect
+from tuner.plugins import entry_points_of, plugin, space_file
+from tuner.records.hardware import Host
+from tuner.records.measurement import Notice
+from tuner.records.model import ModelFacts
+from tuner.records.workload import Workload
+from tuner.space.facts import facts_of_host, facts_of_model, facts_of_workload
+from tuner.space.loading import load_space
+from tuner.space.resolved import ResolvedSpace
+from tuner.space.space import SearchSpace
+from tuner.steps.base import Step
+from tuner.study.building import library_versions
+
+HIDDEN_BACKENDS = frozenset({"fake"})
+
+
+def check_backends(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the backends to consider.
+
+    Raises:
+        UsageError: A name that is no backend; the nearest one is named.
+    """
+    known = tuple(entry_points_of("tuner.backends"))
+    if names is None:
+        return tuple(name for name in known if name not in HIDDEN_BACKENDS)
+    if not names:
+        raise UsageError(f"--backends names none: choose from {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            raise UsageError(
+                f"unknown backend {name!r}: " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def usable_backends(
+    names: tuple[str, ...], model: ModelFacts, workload: Workload, *, explicit: bool
+) -> tuple[list[str], dict[str, str], list[Notice]]:
+    """Return the backends that are installed and take the model, all library versions, and a notice for each other.
+
+    Raises:
+        HostError: A backend that the user named is not installed or does not take the model, or none is left.
+    """
+    usable: list[str] = []
+    versions = library_versions()
+    notices: list[Notice] = []
+    for name in names:
+        backend = cast("Backend", plugin("tuner.backends", name))
+        installed = backend.installed()
+        reason = "not installed" if installed is None else backend.supports(model, workload)
+        if reason is None:
+            usable.append(name)
+            versions |= installed or {}
+        elif explicit:
+            raise HostError(
+                f"backend {name}: {reason}; leave it out of --backends, or install it: pip install 'autotune-cpu[all]'"
+            )
+        else:
+            notices.append(
+                Notice(
+                    code="backend_unavailable",
+                    detail=f"{name}: {reason}",
+                    remedy=f"pip install {name}" if installed is None else None,
+                )
+            )
+    if not usable:
+        raise HostError(f"no engine can run {model.source}: {'; '.join(notice.detail for notice in notices)}")
+    return usable, versions, notices
+
+
+def declared_space(backends: Iterable[str], files: Iterable[str]) -> SearchSpace:
+    """Load the spaces of these backends, of all steps, of the process, and the user's files."""
+    sources: list[Traversable | Path] = [cast("Backend", plugin("tuner.backends", name)).space() for name in backends]
+    sources += [step.space() for step in all_steps()]
+    return load_space([*sources, space_file("process.toml"), *(space_path(name) for name in files)])
+
+
+def all_steps() -> list[Step]:
+    """Return every installed build step."""
+    return [cast("Step", plugin("tuner.steps", name)) for name in entry_points_of("tuner.steps")]
+
+
+def dropped_steps(kind: str) -> list[str]:
+    """Return the steps whose output the source already is."""
+    return [step.name for step in all_steps() if getattr(step, "output", None) == kind]
+
+
+def resolve_space(
+    host: Host, *, model: str | None, backends: tuple[str, ...] | None, files: tuple[str, ...], cache_dir: Path
+) -> ResolvedSpace:
+    """Return the space as it is on this host, for a model or for any (what depends on the model is then unknown)."""
+    names = check_backends(backends)
+    facts = inspect(model, None, cache_dir=cache_dir, allow_network=False) if model is not None else None
+    workload = Workload(task=facts.task if facts is not None else "feature-extraction")
+    installed = [name for name in names if cast("Backend", plugin("tuner.backends", name)).installed() is not None]
+    return declared_space(installed, files).resolve(
+        facts_of_host(host),
+        facts_of_model(facts) if facts is not None else {},
+        facts_of_workload(workload),
+        dropped_steps=dropped_steps(facts.kind) if facts is not None else (),
+        backends=installed,
+    )
+
+
+def space_path(name: str) -> Path:
+    """Return a user's space file.
+
+    Raises:
+        UsageError: No such file.
+    """
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"--space {name}: no such file")
+    return path
