@@ -43,6 +43,7 @@ def violations(backend: ResolvedBackend, point: Mapping[str, Value]) -> tuple[st
         elif is_active and value is not None:
             if parameter.domain.find(value) is None:
                 reasons.append(f"{parameter.name} cannot be {value!r}; it can be {parameter.domain.text()}")
+                break  # whether the others are active may depend on it
             names[parameter.name] = value
     if not reasons:
         reasons = [rule.reason for rule in backend.rules if rule.require.truth(names) is False]

@@ -76,6 +76,8 @@ def resolve_backend(
             if parameter.name in work.fixed:
                 work.note("fix_without_effect", f"{parameter.name} has no effect here")
             continue
+        if parameter.when and parameter.when.truth(facts):
+            parameter = replace(parameter, when=None)  # noqa: PLW2901 - the condition holds on this host for good
         parameters.append(_parameter(work, parameter, chains))
     rules = tuple(rule for rule in backend.rules if id(rule) not in work.settled and rule.require.parameters)
     return ResolvedBackend(backend.name, chains, tuple(parameters), rules, facts), work.notices
