@@ -34,7 +34,7 @@ def figure(path: str, value: float | None) -> str:
     """Format the figure at a measurement path with its unit."""
     if value is None:
         return "–"
-    if path.startswith(("latency_s", "ttft_s", "tpot_s")) or path.endswith("_s"):
+    if path.startswith(("latency_s", "ttft_s", "tpot_s")) or path in ("load_s", "first_call_s"):
         return seconds(value)
     if path.endswith("_bytes"):
         return size(value)

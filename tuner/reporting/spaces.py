@@ -49,7 +49,8 @@ def render_space(resolved: ResolvedSpace) -> RenderableType:
 def _table(backend: ResolvedBackend) -> Table:
     """Return the parameters that vary; what has one value here stands below the table."""
     table = Table(title=backend.name, title_justify="left", caption=_constants(backend), caption_justify="left")
-    for title in ("parameter", "values", "engine's own", "start", "active when"):
+    table.add_column("parameter", no_wrap=True)
+    for title in ("values", "engine's own", "start", "active when"):
         table.add_column(title, overflow="fold")
     for parameter in backend.parameters:
         if len(parameter.domain) > 1:
@@ -62,8 +63,7 @@ def _row(parameter: ResolvedParameter) -> Iterator[str]:
     yield parameter.domain.text()
     yield "" if parameter.default is None else setting(parameter.default)
     yield "" if parameter.prior is None else setting(parameter.prior)
-    condition = parameter.when.text if parameter.when else ""
-    yield f"{parameter.step} is built{' and ' + condition if condition else ''}" if parameter.step else condition
+    yield parameter.when.text if parameter.when else ""
 
 
 def _constants(backend: ResolvedBackend) -> Text:

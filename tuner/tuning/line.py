@@ -17,14 +17,10 @@ from tuner.records.events import Event, OnEvent
 from tuner.records.profile import Profile
 from tuner.runner.sweeping import become_subreaper, sweep_leftovers
 from tuner.study.store import StudyStore
-from tuner.tuning.finale import finish
 from tuner.tuning.planning import Plan, make_plan
 from tuner.tuning.request import TuneRequest, output_path, parse_duration
 from tuner.tuning.result import write_profile
-from tuner.tuning.search import search
-from tuner.tuning.session import TuningSession
 from tuner.tuning.studies import open_study, stored_profile
-from tuner.tuning.trials import measure_baseline
 
 
 @dataclass(frozen=True)
@@ -77,6 +73,12 @@ def run(request: TuneRequest, on_event: OnEvent) -> TuneResult:
 
 def tune_study(plan: Plan, study: StudyStore, store: Store, *, started: float, on_event: OnEvent) -> Profile:
     """Search and decide; on Ctrl-C or SIGTERM what is known becomes an incomplete profile."""
+    # imported here: a finished study answers without Optuna, SQLAlchemy and numpy
+    from tuner.tuning.finale import finish
+    from tuner.tuning.search import search
+    from tuner.tuning.session import TuningSession
+    from tuner.tuning.trials import measure_baseline
+
     become_subreaper()
     sweep_leftovers(study.directory / "workers.jsonl")
     session = TuningSession(plan, study, store, started=started, on_event=on_event)
