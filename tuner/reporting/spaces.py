@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -48,9 +49,9 @@ def render_space(resolved: ResolvedSpace) -> RenderableType:
 
 def _table(backend: ResolvedBackend) -> Table:
     """Return the parameters that vary; what has one value here stands below the table."""
-    table = Table(title=backend.name, title_justify="left", caption=_constants(backend), caption_justify="left")
-    table.add_column("parameter", no_wrap=True)
-    for title in ("values", "engine's own", "start", "active when"):
+    table = Table(box=SIMPLE_HEAD, title=Text(backend.name, style="bold"), title_justify="left")
+    table.caption, table.caption_justify = _constants(backend), "left"
+    for title in ("parameter", "values", "engine's own", "start"):
         table.add_column(title, overflow="fold")
     for parameter in backend.parameters:
         if len(parameter.domain) > 1:
@@ -59,11 +60,11 @@ def _table(backend: ResolvedBackend) -> Table:
 
 
 def _row(parameter: ResolvedParameter) -> Iterator[str]:
-    yield parameter.name + (" *" if parameter.numerics or parameter.step else "")
+    condition = f"\n  when {parameter.when.text}" if parameter.when else ""
+    yield parameter.name + (" *" if parameter.numerics or parameter.step else "") + condition
     yield parameter.domain.text()
     yield "" if parameter.default is None else setting(parameter.default)
     yield "" if parameter.prior is None else setting(parameter.prior)
-    yield parameter.when.text if parameter.when else ""
 
 
 def _constants(backend: ResolvedBackend) -> Text:
