@@ -41,30 +41,48 @@ def resolve(placement: Placement, host: Host) -> tuple[int, ...]:
 def resolve_instances(placement: Placement, host: Host, n_instances: int) -> tuple[tuple[int, ...], ...]:
     """Return the CPUs of every instance, sorted; the sets are disjoint unless the policy is ``none``.
 
-    The CPUs of the scope are cut into `n_instances` parts of `n_cpus` each (of equal size when it is None); parts are
-    cut along caches and cores, so that instances share as little as they can.
+    Every instance lies in one package, node or cache of the scope; they are shared out so that each gets as many CPUs
+    as possible. Instances within one of them get neighbouring CPUs, whole cores if there are enough; of these, `n_cpus`
+    are taken by the policy (as many for each as all can have, when it is None).
 
     Raises:
         UsageError: As `resolve`, for all instances together.
     """
     if placement.policy == "none":
         return (host.allowed_cpus,) * n_instances
-    usable = _of_class(placement.core_class, host)
-    within = max(groups(placement.scope, host, usable), key=len)
-    wanted = placement.n_cpus if placement.n_cpus is not None else len(within) // n_instances
-    if wanted * n_instances > len(within) or wanted < 1:
+    within = groups(placement.scope, host, _of_class(placement.core_class, host))
+    counts = [0] * len(within)
+    for _ in range(n_instances):
+        roomiest = max(range(len(within)), key=lambda index: len(within[index]) / (counts[index] + 1))
+        counts[roomiest] += 1
+    shares = [(group, count) for group, count in zip(within, counts, strict=True) if count]
+    parts = [part for group, count in shares for part in _cut(group, count, placement.n_cpus or 1, host)]
+    most = min(len(part) for part in parts)
+    wanted = max(most, 1) if placement.n_cpus is None else placement.n_cpus
+    if wanted > most:
         kind = f" of kind {placement.core_class}" if placement.core_class else ""
-        asked = f"{wanted} CPUs" if n_instances == 1 else f"{n_instances} instances of {max(wanted, 1)} CPUs"
+        asked = f"{wanted} CPUs" if n_instances == 1 else f"{n_instances} instances of {wanted} CPUs"
         raise UsageError(
-            f"process.placement: {asked} asked for, but scope {placement.scope!r}{kind} holds {len(within)} here; "
-            f"lower n_cpus or instances, or widen the scope"
+            f"process.placement: {asked} asked for, but scope {placement.scope!r}{kind} holds "
+            f"{max(len(group) for group in within)} here; lower n_cpus or instances, or widen the scope"
         )
-    if n_instances == 1:
-        return (tuple(sorted(_ordered(within, placement.policy, host)[:wanted])),)
-    line = _ordered(within, "compact", host)
-    share = len(line) // n_instances
-    parts = (line[start * share : (start + 1) * share] for start in range(n_instances))
     return tuple(tuple(sorted(_ordered(part, placement.policy, host)[:wanted])) for part in parts)
+
+
+def _cut(cpus: tuple[int, ...], n_parts: int, least: int, host: Host) -> list[list[int]]:
+    """Return equal parts of neighbouring CPUs: of whole cores if these hold `least` CPUs; the rest belongs to none."""
+    line = _ordered(cpus, "compact", host)
+    core_of = {cpu: rank for rank, core in enumerate(host.physical_cores) for cpu in core}
+    cores: dict[int, list[int]] = {}
+    for cpu in line:
+        cores.setdefault(core_of[cpu], []).append(cpu)
+    size = len(cores) // n_parts
+    whole = [list(cores.values())[part * size : (part + 1) * size] for part in range(n_parts)]
+    parts = [[cpu for core in part for cpu in core] for part in whole]
+    if min(len(part) for part in parts) >= least:
+        return parts
+    size = len(line) // n_parts
+    return [line[part * size : (part + 1) * size] for part in range(n_parts)]
 
 
 def groups(scope: Scope, host: Host, cpus: Iterable[int] | None = None) -> tuple[tuple[int, ...], ...]:

@@ -1,6 +1,7 @@
 """Unpacks saved hosts (format: tests/data/hosts/README.md) and plants small trees of files."""
 
 import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,8 @@ def side_by_side(text):
     groups = [ids(group) for group in _IDS.findall(text)]
     if not groups:
         return [text]
-    rows = zip(*groups, strict=True)
-    return [_IDS.sub(lambda _, row=iter(row): str(next(row)), text) for row in rows]
+    pattern = _IDS.sub("[]", text).split("[]")
+    return ["".join(chain(*zip(pattern, [*map(str, row), ""], strict=True))) for row in zip(*groups, strict=True)]
 
 
 def files_of(name):

@@ -16,7 +16,7 @@ def test_the_own_group_comes_first_then_every_ancestor(plant):
     """Version 2 from the process's group up to the mount."""
     root = plant({"proc/self/cgroup": "0::/a/b", "sys/fs/cgroup/a/b/cpu.max": "max"})
 
-    assert (2, ("sys/fs/cgroup/a/b", "sys/fs/cgroup/a", "sys/fs/cgroup")) == chain_of(root, "cpu")
+    assert chain_of(root, "cpu") == (2, ("sys/fs/cgroup/a/b", "sys/fs/cgroup/a", "sys/fs/cgroup"))
 
 
 def test_a_mount_that_shows_only_the_containers_own_group(plant):
@@ -24,12 +24,12 @@ def test_a_mount_that_shows_only_the_containers_own_group(plant):
     root = plant(
         {
             "proc/self/cgroup": "4:cpu,cpuacct:/docker/ab12",
-            "proc/self/mountinfo": "30 24 0:26 /docker/ab12 /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct",
+            "proc/self/mountinfo": "30 24 0:26 /docker/ab12 /sys/fs/cgroup/cpu,cpuacct ro - cgroup c rw,cpu,cpuacct",
             "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1",
         }
     )
 
-    assert (1, ("sys/fs/cgroup/cpu,cpuacct",)) == chain_of(root, "cpu")
+    assert chain_of(root, "cpu") == (1, ("sys/fs/cgroup/cpu,cpuacct",))
 
 
 def test_a_path_below_the_mounts_root(plant):
@@ -42,21 +42,21 @@ def test_a_path_below_the_mounts_root(plant):
         }
     )
 
-    assert (1, ("sys/fs/cgroup/cpu/inner", "sys/fs/cgroup/cpu")) == chain_of(root, "cpu")
+    assert chain_of(root, "cpu") == (1, ("sys/fs/cgroup/cpu/inner", "sys/fs/cgroup/cpu"))
 
 
 def test_a_path_outside_the_namespace_falls_back_to_the_mount(plant):
     """A path that leads out (/../x) cannot be followed; the mount's own limits still count."""
     root = plant({"proc/self/cgroup": "0::/../x", "sys/fs/cgroup/cpu.max": "max"})
 
-    assert (2, ("sys/fs/cgroup",)) == chain_of(root, "cpu")
+    assert chain_of(root, "cpu") == (2, ("sys/fs/cgroup",))
 
 
 def test_a_path_that_does_not_exist_keeps_the_ancestors_that_do(plant):
     """A private namespace with the host's path: what exists is read."""
     root = plant({"proc/self/cgroup": "0::/kubepods/pod1", "sys/fs/cgroup/cpu.max": "max"})
 
-    assert (2, ("sys/fs/cgroup",)) == chain_of(root, "cpu")
+    assert chain_of(root, "cpu") == (2, ("sys/fs/cgroup",))
 
 
 def test_of_two_mounts_the_one_with_more_ancestors_is_used(plant):
@@ -70,7 +70,7 @@ def test_of_two_mounts_the_one_with_more_ancestors_is_used(plant):
         }
     )
 
-    assert (2, ("sys/fs/cgroup/a", "sys/fs/cgroup")) == chain_of(root, "cpu")
+    assert chain_of(root, "cpu") == (2, ("sys/fs/cgroup/a", "sys/fs/cgroup"))
 
 
 def test_a_mount_table_of_other_places_falls_back_to_the_usual_one(plant):
@@ -83,7 +83,7 @@ def test_a_mount_table_of_other_places_falls_back_to_the_usual_one(plant):
         }
     )
 
-    assert (2, ("sys/fs/cgroup",)) == chain_of(root, "cpu")
+    assert chain_of(root, "cpu") == (2, ("sys/fs/cgroup",))
 
 
 def test_controllers_resolve_one_by_one(plant):
@@ -96,23 +96,23 @@ def test_controllers_resolve_one_by_one(plant):
         }
     )
 
-    assert [(1, "sys/fs/cgroup/cpu,cpuacct/a"), (2, "sys/fs/cgroup/unified/b")] == [
+    assert [
         (version, directories[0]) for version, directories in (chain_of(root, "cpu"), chain_of(root, "memory"))
-    ]
+    ] == [(1, "sys/fs/cgroup/cpu,cpuacct/a"), (2, "sys/fs/cgroup/unified/b")]
 
 
 def test_no_membership_file_reads_the_mount_itself(plant):
     """Without /proc/self/cgroup the limits at the mount are the best there is."""
     root = plant({"sys/fs/cgroup/cpu.max": "max"})
 
-    assert (2, ("sys/fs/cgroup",)) == chain_of(root, "cpu")
+    assert chain_of(root, "cpu") == (2, ("sys/fs/cgroup",))
 
 
 def test_no_control_groups_at_all(plant):
     """Nothing mounted: no chain and no layout."""
     root = plant({"proc/self/cgroup": "0::/"})
 
-    assert (None, None) == (chain_of(root, "cpu"), ControlGroups(Tree(root)).layout)
+    assert (chain_of(root, "cpu"), ControlGroups(Tree(root)).layout) == (None, None)
 
 
 def test_memberships_read_colons_in_paths_and_skip_garbage():
@@ -125,8 +125,8 @@ def test_memberships_read_colons_in_paths_and_skip_garbage():
 
 
 def test_mounts_read_escapes_and_optional_fields():
-    """A space in a mount point is written \\040; optional fields stand before the dash."""
-    text = "31 2 0:2 /x\\040y /mnt/c\\040g rw shared:3 master:1 - cgroup2 cgroup2 rw\n5 2 0:3 / /proc rw - proc proc rw"
+    """A space in a mount point is written in octal; optional fields stand before the dash."""
+    text = "31 2 0:2 /x\\040y /mnt/c\\040g rw shared:3 - cgroup2 cgroup2 rw\n5 2 0:3 / /proc rw - proc proc rw"
 
     assert (Mount(2, frozenset(), "/x y", "mnt/c g"),) == parse_mounts(text)
 
@@ -134,4 +134,4 @@ def test_mounts_read_escapes_and_optional_fields():
 @pytest.mark.parametrize("text", ["", "\x00", "a b c - cgroup", "1 2 3 4 5 - cgroup2", " - cgroup2 a b"])
 def test_odd_mount_tables_hold_no_mounts(text):
     """Lines that are too short are left out."""
-    assert () == parse_mounts(text)
+    assert parse_mounts(text) == ()

@@ -11,28 +11,28 @@ def test_every_source_tells_the_same_classes(name, host_root):
     """C09: PMU files, capacities and frequencies give the same two kinds."""
     classes = {kind: (cpus[0], cpus[-1]) for kind, cpus in detect(host_root(name)).core_classes.items()}
 
-    assert {"performance": (0, 11), "efficiency": (12, 19)} == classes
+    assert classes == {"performance": (0, 11), "efficiency": (12, 19)}
 
 
 def test_classes_keep_to_the_mask(host_root):
     """A mask on efficiency cores leaves one kind, known by name, and no warning of a mix."""
     host = detect(host_root("hybrid-pmu"), affinity="12-19")
 
-    assert ({"efficiency": (12, 13, 14, 15, 16, 17, 18, 19)}, ()) == (host.core_classes, host.notices)
+    assert (host.core_classes, host.notices) == ({"efficiency": (12, 13, 14, 15, 16, 17, 18, 19)}, ())
 
 
 def test_classes_that_cannot_be_told_apart_are_said(host_root):
     """C09: nothing but unequal thread counts: one class, and a notice."""
     (notice,) = detect(host_root("hybrid-hidden")).notices
 
-    assert "core_classes_unknown" == notice.code  # noqa: SIM300 - expected first
+    assert notice.code == "core_classes_unknown"
 
 
 def test_cpus_that_no_pmu_lists_stay_visible(plant):
     """An incomplete PMU list does not lose CPUs."""
     root = plant({"sys/devices/system/cpu/online": "0-2", "sys/devices/cpu_core/cpus": "0-1"})
 
-    assert {"performance": (0, 1), "unclassified": (2,)} == detect(root).core_classes
+    assert detect(root).core_classes == {"performance": (0, 1), "unclassified": (2,)}
 
 
 def test_one_missing_figure_classifies_nothing(plant):
@@ -44,7 +44,7 @@ def test_one_missing_figure_classifies_nothing(plant):
         }
     )
 
-    assert {"uniform": (0, 1, 2)} == detect(root).core_classes
+    assert detect(root).core_classes == {"uniform": (0, 1, 2)}
 
 
 @pytest.mark.parametrize(

@@ -42,4 +42,4 @@ def test_formatting_and_reading_are_inverse(cpus):
 
 def test_runs_are_shortened():
     """Neighbours become a range."""
-    assert "0-3,8,10-11" == format_cpu_list([3, 2, 1, 0, 8, 11, 10])  # noqa: SIM300 - expected first
+    assert format_cpu_list([3, 2, 1, 0, 8, 11, 10]) == "0-3,8,10-11"

@@ -15,28 +15,28 @@ def test_an_allowed_set_that_does_not_start_at_zero(plant):
     """C05: mask 8-15 of 64 online CPUs."""
     host = detect(plant({"sys/devices/system/cpu/online": "0-63", "proc/self/status": "Cpus_allowed_list:\t8-15"}))
 
-    assert ((8, 9, 10, 11, 12, 13, 14, 15), 8, "affinity") == (host.allowed_cpus, host.cpu_budget, host.bound_by)
+    assert (host.allowed_cpus, host.cpu_budget, host.bound_by) == ((8, 9, 10, 11, 12, 13, 14, 15), 8, "affinity")
 
 
 def test_offline_cpus_are_never_allowed(plant):
     """Gaps in the online list are gaps in the allowed CPUs, whatever the mask says."""
     host = detect(plant({"sys/devices/system/cpu/online": "0,4-7", "proc/self/status": "Cpus_allowed_list:\t0-7"}))
 
-    assert ((0, 4, 5, 6, 7), "online") == (host.allowed_cpus, host.bound_by)
+    assert (host.allowed_cpus, host.bound_by) == ((0, 4, 5, 6, 7), "online")
 
 
 def test_given_affinity_wins_over_the_mask(sixteen):
     """--affinity replaces the mask of the process."""
     root = sixteen({"proc/self/status": "Cpus_allowed_list:\t0-3"})
 
-    assert (8, 9) == detect(root, affinity="8-9").allowed_cpus
+    assert detect(root, affinity="8-9").allowed_cpus == (8, 9)
 
 
 def test_given_affinity_does_not_leave_the_cpuset(sixteen):
     """A cpuset still binds; it counts as affinity."""
     host = detect(sixteen({"sys/fs/cgroup/cpuset.cpus.effective": "4-7"}), affinity="0-5")
 
-    assert ((4, 5), "affinity") == (host.allowed_cpus, host.bound_by)
+    assert (host.allowed_cpus, host.bound_by) == ((4, 5), "affinity")
 
 
 @pytest.mark.parametrize("affinity", ["99", "x", "3-1", ""])
@@ -60,7 +60,7 @@ def test_a_cpuset_of_the_parent_binds_where_the_own_one_is_empty(sixteen):
         )
     )
 
-    assert (2, 3, 4, 5) == host.allowed_cpus
+    assert host.allowed_cpus == (2, 3, 4, 5)
 
 
 @pytest.mark.parametrize(
@@ -80,25 +80,25 @@ def test_impossible_masks_are_left_out_with_a_notice(files, code, sixteen):
 
 def test_no_status_means_all_online(plant):
     """Below a root without a status file every online CPU is allowed."""
-    assert (0, 1, 2) == detect(plant({"sys/devices/system/cpu/online": "0-2"})).allowed_cpus
+    assert detect(plant({"sys/devices/system/cpu/online": "0-2"})).allowed_cpus == (0, 1, 2)
 
 
 def test_online_cpus_from_stat_where_nothing_else_tells(plant):
     """/proc/stat has a line for every online CPU."""
-    assert (0, 2) == detect(plant({"proc/stat": "cpu  1 2\ncpu0 1\ncpu2 1\nintr 5"})).online_cpus
+    assert detect(plant({"proc/stat": "cpu  1 2\ncpu0 1\ncpu2 1\nintr 5"})).online_cpus == (0, 2)
 
 
 def test_an_empty_root_still_gives_one_cpu(tmp_path):
     """Nothing readable: one CPU, everything unknown, all of it said."""
     host = detect(tmp_path)
 
-    assert ((0,), 1, None, None, ()) == (
+    assert (
         host.allowed_cpus,
         host.cpu_budget,
         host.memory_budget_bytes,
         host.virtualized,
         host.isa,
-    )
+    ) == ((0,), 1, None, None, ())
 
 
 def test_an_empty_root_says_everything_that_is_missing(tmp_path):
@@ -137,4 +137,4 @@ def test_a_system_without_masks_is_detected_and_says_so(tmp_path):
         check=True,
     )
 
-    assert "False ['pinning_unavailable']\n" == done.stdout  # noqa: SIM300 - expected first
+    assert done.stdout == "False ['pinning_unavailable']\n"

@@ -22,7 +22,7 @@ def test_a_limit_on_the_parent_group_bounds_a_large_host(sixteen):
         )
     )
 
-    assert (6 * GIB, "cgroup") == (host.memory_budget_bytes, host.memory_bound_by)
+    assert (host.memory_budget_bytes, host.memory_bound_by) == (6 * GIB, "cgroup")
 
 
 def test_inactive_file_pages_do_not_count_as_use(sixteen):
@@ -38,7 +38,7 @@ def test_inactive_file_pages_do_not_count_as_use(sixteen):
         )
     )
 
-    assert 6 * GIB == host.memory_budget_bytes
+    assert host.memory_budget_bytes == 6 * GIB
 
 
 def test_use_of_the_child_stands_in_where_the_parents_is_missing(sixteen):
@@ -54,14 +54,14 @@ def test_use_of_the_child_stands_in_where_the_parents_is_missing(sixteen):
         )
     )
 
-    assert 5 * GIB == host.memory_budget_bytes
+    assert host.memory_budget_bytes == 5 * GIB
 
 
 def test_the_throttling_limit_counts_too(sixteen):
     """Above memory.high a process is slowed to a crawl."""
     files = {"sys/fs/cgroup/memory.max": str(8 * GIB), "sys/fs/cgroup/memory.high": str(4 * GIB)}
 
-    assert 4 * GIB == detect(sixteen(LARGE | files)).memory_budget_bytes
+    assert detect(sixteen(LARGE | files)).memory_budget_bytes == 4 * GIB
 
 
 def test_ancestors_that_are_not_mounted_still_limit(sixteen):
@@ -78,7 +78,7 @@ def test_ancestors_that_are_not_mounted_still_limit(sixteen):
         )
     )
 
-    assert 2 * GIB == host.memory_budget_bytes
+    assert host.memory_budget_bytes == 2 * GIB
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "-5", "1e9", "8G"])
@@ -86,37 +86,37 @@ def test_an_odd_limit_is_none_and_is_said(text, sixteen):
     """Odd files never raise; MemAvailable remains."""
     host = detect(sixteen({"sys/fs/cgroup/memory.max": text}))
 
-    assert (61440000000, "host", ["unreadable_file"]) == (
+    assert (
         host.memory_budget_bytes,
         host.memory_bound_by,
         [notice.code for notice in host.notices],
-    )
+    ) == (61440000000, "host", ["unreadable_file"])
 
 
 def test_use_above_the_limit_leaves_nothing(sixteen):
     """Room is never negative."""
     files = {"sys/fs/cgroup/memory.max": "1000", "sys/fs/cgroup/memory.current": "5000"}
 
-    assert 0 == detect(sixteen(files)).memory_budget_bytes
+    assert detect(sixteen(files)).memory_budget_bytes == 0
 
 
 def test_a_limit_above_the_hosts_memory_does_not_bind(sixteen):
     """The host's own memory is less."""
     host = detect(sixteen({"sys/fs/cgroup/memory.max": str(1 << 50)}))
 
-    assert (61440000000, "host") == (host.memory_budget_bytes, host.memory_bound_by)
+    assert (host.memory_budget_bytes, host.memory_bound_by) == (61440000000, "host")
 
 
 def test_kernels_without_memavailable(sixteen):
     """Free memory and page cache without shared memory stand in for it."""
     text = "MemTotal: 9000 kB\nMemFree: 1000 kB\nCached: 500 kB\nShmem: 200 kB"
 
-    assert 1300 * 1024 == detect(sixteen({"proc/meminfo": text})).memory_budget_bytes
+    assert detect(sixteen({"proc/meminfo": text})).memory_budget_bytes == 1300 * 1024
 
 
 def test_memory_nodes_that_the_mask_forbids_are_left_out(host_root):
     """Mems_allowed permits node 0 only."""
-    assert (0,) == detect(host_root("server-2s64c-cpuset16")).membind_nodes
+    assert detect(host_root("server-2s64c-cpuset16")).membind_nodes == (0,)
 
 
 def test_the_cpusets_nodes_count_where_the_status_is_silent(sixteen):
@@ -124,4 +124,4 @@ def test_the_cpusets_nodes_count_where_the_status_is_silent(sixteen):
     node = "sys/devices/system/node/node"
     files = {f"{node}[0-1]/meminfo": "Node [0-1] MemTotal: 1000 kB", "sys/fs/cgroup/cpuset.mems.effective": "1"}
 
-    assert (1,) == detect(sixteen(files)).membind_nodes
+    assert detect(sixteen(files)).membind_nodes == (1,)

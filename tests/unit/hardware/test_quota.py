@@ -42,20 +42,20 @@ def test_quota_bounds_a_container_on_a_large_host(sixteen):
     """C01: 16 online, 16 allowed, a quota of two: two CPUs, bound by the quota."""
     host = detect(sixteen({"sys/fs/cgroup/cpu.max": "200000 100000"}))
 
-    assert (16, 16, 2.0, 2, "quota") == (
+    assert (
         len(host.online_cpus),
         len(host.allowed_cpus),
         host.quota_cpus,
         host.cpu_budget,
         host.bound_by,
-    )
+    ) == (16, 16, 2.0, 2, "quota")
 
 
 def test_the_first_limit_that_attains_the_budget_is_named(sixteen):
     """Mask and quota of four both attain the minimum: affinity comes first."""
     host = detect(sixteen({"sys/fs/cgroup/cpu.max": "400000 100000"}), affinity="0-3")
 
-    assert (4, "affinity") == (host.cpu_budget, host.bound_by)
+    assert (host.cpu_budget, host.bound_by) == (4, "affinity")
 
 
 def test_bytes_that_are_no_text_are_no_limit(sixteen):
@@ -86,7 +86,7 @@ def test_the_smallest_quota_of_the_chain_counts(sixteen):
         )
     )
 
-    assert 3.0 == host.quota_cpus
+    assert host.quota_cpus == 3.0
 
 
 def test_version_one_without_a_limit_is_minus_one(sixteen):
@@ -101,7 +101,7 @@ def test_version_one_without_a_limit_is_minus_one(sixteen):
         )
     )
 
-    assert (None, 16, []) == (host.quota_cpus, host.cpu_budget, codes(host))
+    assert (host.quota_cpus, host.cpu_budget, codes(host)) == (None, 16, [])
 
 
 def test_hybrid_finds_the_hierarchy_with_the_cpu_controller(sixteen):
@@ -117,21 +117,21 @@ def test_hybrid_finds_the_hierarchy_with_the_cpu_controller(sixteen):
         )
     )
 
-    assert (1.5, 1, 1, "hybrid") == (host.quota_cpus, host.cpu_budget, host.cgroup_version, host.cgroup_layout)
+    assert (host.quota_cpus, host.cpu_budget, host.cgroup_version, host.cgroup_layout) == (1.5, 1, 1, "hybrid")
 
 
 def test_a_missing_period_is_the_kernels_default(sixteen):
     """Version 1 without a period file: 100 ms."""
     host = detect(sixteen({"proc/self/cgroup": "1:cpu:/", "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "250000"}))
 
-    assert 2.5 == host.quota_cpus
+    assert host.quota_cpus == 2.5
 
 
 def test_a_quota_reads_from_text():
     """The reader is a function on text."""
-    assert 1.5 == parse_quota("150000 100000\n")
+    assert parse_quota("150000 100000\n") == 1.5
 
 
 def test_seven_and_a_bit_is_never_rounded_up(sixteen):
     """C03: 7.99 CPUs run seven threads, eight would be throttled."""
-    assert 7 == detect(sixteen({"sys/fs/cgroup/cpu.max": "799000 100000"})).cpu_budget
+    assert detect(sixteen({"sys/fs/cgroup/cpu.max": "799000 100000"})).cpu_budget == 7

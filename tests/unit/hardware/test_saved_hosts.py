@@ -71,4 +71,4 @@ def test_a_host_reads_back_from_its_json(name, host_root):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_notice_says_what_to_do(name, host_root):
     """No notice is without a remedy."""
-    assert [] == [notice.code for notice in detect(host_root(name)).notices if not notice.remedy]
+    assert [notice.code for notice in detect(host_root(name)).notices if not notice.remedy] == []

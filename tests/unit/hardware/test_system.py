@@ -23,26 +23,26 @@ def test_only_flags_of_all_allowed_cpus_count():
     """A flag that one kind of core lacks cannot be used."""
     text = parse_cpuinfo("processor: 0\nflags: avx2 avx512f\n\nprocessor: 1\nflags: avx2\n")
 
-    assert (("avx2",), ("avx2", "avx512f")) == (isa_flags(text, (0, 1)), isa_flags(text, (0,)))
+    assert (isa_flags(text, (0, 1)), isa_flags(text, (0,))) == (("avx2",), ("avx2", "avx512f"))
 
 
 def test_old_arm_states_features_once_for_all():
     """Fields outside any CPU's block hold for all."""
     text = parse_cpuinfo("Processor : ARMv7\nprocessor : 0\n\nprocessor : 1\n\nFeatures : neon vfpv4\n")
 
-    assert ("neon", "vfpv4") == isa_flags(text, (0, 1))
+    assert isa_flags(text, (0, 1)) == ("neon", "vfpv4")
 
 
 def test_riscv_letters_and_names_are_flags():
     """Single letters and names of an isa string are flags each."""
     text = parse_cpuinfo("processor : 0\nisa : rv64imav_zvfh_zba\n")
 
-    assert ("a", "i", "m", "v", "zba", "zvfh") == isa_flags(text, (0,))
+    assert isa_flags(text, (0,)) == ("a", "i", "m", "v", "zba", "zvfh")
 
 
 def test_a_cpu_without_names_is_unknown():
     """Facts that cpuinfo does not state are None."""
-    assert (None,) * 7 == tuple(cpu_model(parse_cpuinfo(""), (0,)))
+    assert tuple(cpu_model(parse_cpuinfo(""), (0,))) == (None,) * 7
 
 
 @pytest.mark.parametrize("state", ["always", "madvise", "never"])
@@ -63,7 +63,7 @@ def test_huge_page_state_is_in_the_fingerprint(sixteen):
 
 def test_no_brackets_no_word():
     """A file without a selection says nothing."""
-    assert (None, None) == (selected("always"), selected(None))
+    assert (selected("always"), selected(None)) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_core_ids_that_repeat_on_the_second_socket(plant):
         }
     )
 
-    assert 28 == detect(root).n_physical_cores
+    assert detect(root).n_physical_cores == 28
 
 
 def test_core_ids_that_repeat_on_the_second_die(plant):
@@ -34,7 +34,7 @@ def test_core_ids_that_repeat_on_the_second_die(plant):
     )
     host = detect(root)
 
-    assert (4, ((0, 1), (2, 3))) == (host.n_physical_cores, host.packages[0].dies)
+    assert (host.n_physical_cores, host.packages[0].dies) == (4, ((0, 1), (2, 3)))
 
 
 def test_core_ids_that_repeat_in_the_second_cluster(plant):
@@ -48,18 +48,18 @@ def test_core_ids_that_repeat_in_the_second_cluster(plant):
         }
     )
 
-    assert 4 == detect(root).n_physical_cores
+    assert detect(root).n_physical_cores == 4
 
 
 def test_arm_cpuinfo_without_core_ids_counts_logical_cpus(plant):
     """C07: no sysfs topology either: logical CPUs, a notice, and SMT unknown."""
     host = detect(plant({"proc/cpuinfo": "processor : 0\nFeatures : asimd\n\nprocessor : 1\nFeatures : asimd\n"}))
 
-    assert (((0,), (1,)), None, True) == (
+    assert (
         host.physical_cores,
         host.smt,
         "topology_unknown" in {notice.code for notice in host.notices},
-    )
+    ) == (((0,), (1,)), None, True)
 
 
 def test_sibling_lists_stand_in_for_core_ids(plant):
@@ -72,28 +72,28 @@ def test_sibling_lists_stand_in_for_core_ids(plant):
         }
     )
 
-    assert ((0, 2), (1, 3)) == detect(root).physical_cores
+    assert detect(root).physical_cores == ((0, 2), (1, 3))
 
 
 def test_siblings_outside_the_mask_do_not_count(host_root):
     """One thread a core allowed: as many cores as CPUs, though the machine has SMT."""
     host = detect(host_root("server-2s64c"), affinity="0-15")
 
-    assert (16, True) == (host.n_physical_cores, host.smt)
+    assert (host.n_physical_cores, host.smt) == (16, True)
 
 
 def test_a_garbage_topology_file_never_raises(plant):
     """Unreadable ids leave the CPU alone as a core."""
     root = plant({f"{CPU}/online": "0-1", f"{CPU}/cpu[0-1]/topology/core_id": "garbage"})
 
-    assert ((0,), (1,)) == detect(root).physical_cores
+    assert detect(root).physical_cores == ((0,), (1,))
 
 
 def test_nodes_are_not_sockets(host_root):
     """C10: two sockets with eight nodes; neither number stands for the other."""
     host = detect(host_root("xeon-snc4"))
 
-    assert (2, 8) == (host.n_packages, host.n_cpu_nodes)
+    assert (host.n_packages, host.n_cpu_nodes) == (2, 8)
 
 
 def test_a_garbage_cache_folder_is_left_out(plant):
@@ -109,8 +109,8 @@ def test_a_garbage_cache_folder_is_left_out(plant):
         }
     )
 
-    assert [(2, "unified", None, (0,))] == [
-        (cache.level, cache.kind, cache.size_bytes, cache.cpus) for cache in detect(root).caches
+    assert [(cache.level, cache.kind, cache.size_bytes, cache.cpus) for cache in detect(root).caches] == [
+        (2, "unified", None, (0,))
     ]
 
 
