@@ -1,6 +1,7 @@
 """Renders a host for people: the three CPU numbers, memory, cores, nodes and instruction sets; it reads nothing."""
 
 from rich.table import Table
+from rich.text import Text
 
 from tuner.hardware.lists import format_cpu_list
 from tuner.records.hardware import Cache, Host

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tuner.cli.host import host, rows
+from tuner.cli.host import host
 from tuner.errors import UsageError
 from tuner.hardware import detect
+from tuner.reporting.hosts import rows
 
 
 @pytest.fixture
