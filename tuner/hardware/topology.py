@@ -98,26 +98,34 @@ def note_invented(tree: Tree, topology: Topology, *, virtualized: bool | None) -
 def read_caches(tree: Tree, allowed: tuple[int, ...]) -> tuple[Cache, ...]:
     """Return data and unified caches with the allowed CPUs that share each, ordered by level, then by CPU."""
     found: dict[tuple[int, str, tuple[int, ...]], Cache] = {}
-    members = set(allowed)
+    seen: dict[str, set[int]] = {}
     for cpu in allowed:
-        folder = f"{_CPU}{cpu}/cache"
-        for index in tree.children(folder):
-            kind = (tree.read(f"{folder}/{index}/type") or "").lower() if index.startswith("index") else ""
-            level = tree.integer(f"{folder}/{index}/level") if kind in {"data", "unified"} else None
-            if level is None:
+        for index in tree.children(f"{_CPU}{cpu}/cache"):
+            if not index.startswith("index") or cpu in seen.setdefault(index, set()):
                 continue
-            text = tree.read(f"{folder}/{index}/shared_cpu_list") or str(cpu)
-            try:
-                cpus = tuple(sorted(members.intersection(parse_cpu_list(text)) | {cpu}))
-            except ValueError:
-                cpus = (cpu,)
-            key = (level, kind, cpus)
-            if key not in found:
-                size_bytes = parse_size(tree.read(f"{folder}/{index}/size") or "")
-                found[key] = Cache(
-                    level=level, kind="data" if kind == "data" else "unified", size_bytes=size_bytes, cpus=cpus
-                )
-    return tuple(found[key] for key in sorted(found, key=lambda key: (key[0], key[1], key[2])))
+            cache = _read_cache(tree, f"{_CPU}{cpu}/cache/{index}", cpu, allowed)
+            if cache is not None:
+                seen[index].update(cache.cpus)
+                found.setdefault((cache.level, cache.kind, cache.cpus), cache)
+    return tuple(found[key] for key in sorted(found))
+
+
+def _read_cache(tree: Tree, folder: str, cpu: int, allowed: tuple[int, ...]) -> Cache | None:
+    """Return one cache; None for an instruction cache or one without a level."""
+    kind = (tree.read(f"{folder}/type") or "").lower()
+    level = tree.integer(f"{folder}/level") if kind in {"data", "unified"} else None
+    if level is None:
+        return None
+    try:
+        shared = set(parse_cpu_list(tree.read(f"{folder}/shared_cpu_list") or "")) | {cpu}
+    except ValueError:
+        shared = {cpu}
+    return Cache(
+        level=level,
+        kind="data" if kind == "data" else "unified",
+        size_bytes=parse_size(tree.read(f"{folder}/size") or ""),
+        cpus=tuple(sorted(shared.intersection(allowed))),
+    )
 
 
 def parse_size(text: str) -> int | None:
