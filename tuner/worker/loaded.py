@@ -137,12 +137,12 @@ class LoadedModel:
 
 
 def read_batches(path: Path, n: int) -> list[Batch]:
-    """Read `n` batches whose arrays are named ``<batch>.<input>``; C-contiguous, no pickle."""
+    """Read `n` batches whose arrays are named ``<batch>.<input>``; C-contiguous (scalars stay scalars), no pickle."""
     batches: list[Batch] = [{} for _ in range(n)]
     with np.load(path, allow_pickle=False) as arrays:
         for key in arrays.files:
             number, _, name = key.partition(".")
-            batches[int(number)][name] = np.ascontiguousarray(arrays[key])
+            batches[int(number)][name] = np.asarray(arrays[key], order="C")
     return batches
 
 
