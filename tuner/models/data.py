@@ -62,7 +62,7 @@ def read_arrays(path: str) -> dict[str, np.ndarray]:
     """
     try:
         with np.load(Path(path).expanduser(), allow_pickle=False) as arrays:
-            return {name: np.ascontiguousarray(arrays[name]) for name in arrays.files}
+            return {name: np.asarray(arrays[name], order="C") for name in arrays.files}
     except Exception as error:  # noqa: BLE001 - zip, header and pickle errors have no common base
         first = str(error).partition("\n")[0][:200]
         raise UsageError(f"{path} is no .npz file of plain arrays: {first}") from None

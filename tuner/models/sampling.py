@@ -8,6 +8,7 @@ from tuner.models.tokenizing import TextTokenizer
 
 LARGEST_UNKNOWN_RATIO = 0.5
 LAST_NARROW = "\u2e7f"
+MOST_SENTENCES_A_TOKEN = 2
 STRIDES = (7, 11, 13, 17, 1)
 """Sentences between the starts of samples: the first that does not divide the pool, so that starts repeat late."""
 
@@ -50,18 +51,18 @@ class Composer:
         for sentence in _around(pool, start):
             taken.append(sentence)
             n_tokens += self._tokenizer.count(sentence)
-            if n_tokens > enough + len(taken):
+            if n_tokens >= enough:
                 row = self._tokenizer.ids(_joint(sentence).join(taken), length)
                 if len(row) == length:
                     return row
-            if len(taken) >= len(pool) and n_tokens == 0:
+            if len(taken) > MOST_SENTENCES_A_TOKEN * length + len(pool):
                 break
-        raise UsageError("the texts hold no token of the model's vocabulary: give other --data")
+        raise UsageError("the texts hold too few tokens of the model's vocabulary: give other --data")
 
 
 def _joint(sentence: str) -> str:
     """Return what stands between sentences: a space, nothing after a full-width stop."""
-    return "" if sentence[-1] > LAST_NARROW else " "
+    return "" if sentence[-1:] > LAST_NARROW else " "
 
 
 def _around(pool: Sequence[str], start: int) -> Iterator[str]:
