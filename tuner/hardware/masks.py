@@ -25,6 +25,13 @@ def read_masks(tree: Tree, text: CpuText, cpuset: tuple[int, ...] | None, affini
     """
     mask, is_pinning_available = _mask(tree)
     online = _online(tree, text, mask)
+    if tree.is_live and mask and not set(mask) & set(online):
+        tree.note(
+            "online_cpus_unknown",
+            f"sysfs lists {format_cpu_list(online)} as online, yet this process runs on {format_cpu_list(mask)}",
+            "the affinity mask is believed; check what is mounted over /sys/devices/system/cpu",
+        )
+        online = mask
     within = set(online) & set(cpuset) if cpuset else set(online)
     if not within:
         tree.note(
