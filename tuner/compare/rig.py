@@ -120,7 +120,7 @@ class Rig:
             arm.resume()
             done, telemetry = arm.block(plan.n, discard_calls=plan.discard_calls, discard_s=plan.discard_s)
             arm.pause()
-        if done.major_faults is not None:
+        if done.major_faults is not None and done.major_faults != telemetry.major_faults:
             telemetry = telemetry.model_copy(update={"major_faults": done.major_faults})
         dirty = dirty_reasons(telemetry, is_first=not run.blocks, worker_wall_s=done.wall_s)
         block = Block(

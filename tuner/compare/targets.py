@@ -6,9 +6,8 @@ Costs of two arms are compared by ln(cost / cost), so every target is a ratio an
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
 from typing import Literal
-
-import numpy as np
 
 from tuner.compare.arms import BlockPair, Run
 from tuner.errors import HostError, UsageError
@@ -79,12 +78,12 @@ def block_cost(target: Target, block: Block) -> float:
         return block.cpu_s / len(block.latencies_s)
     if target.kind == "percentile":
         return quantile_cost(block.latencies_s, target.p or 0.5)
-    return min(block.latencies_s) if target.kind == "min" else float(np.mean(block.latencies_s))
+    return min(block.latencies_s) if target.kind == "min" else fmean(block.latencies_s)
 
 
 def quantile_cost(latencies_s: Sequence[float], p: float) -> float:
     """Return the median as it is, a tail by Harrell-Davis."""
-    return float(np.median(latencies_s)) if p == 0.5 else harrell_davis(latencies_s, p)  # noqa: PLR2004 - the median
+    return median(latencies_s) if p == 0.5 else harrell_davis(latencies_s, p)  # noqa: PLR2004 - the median
 
 
 def run_cost(target: Target, run: Run) -> float:
@@ -104,7 +103,7 @@ def run_cost(target: Target, run: Run) -> float:
         return run.warmed.first_call_s
     if target.is_tail:
         return quantile_cost(run.latencies_s(), target.p or 0.5)
-    return float(np.median([block_cost(target, block) for block in run.used_blocks()]))
+    return median(block_cost(target, block) for block in run.used_blocks())
 
 
 def pair_ratio(target: Target, pair: BlockPair) -> float:
@@ -117,7 +116,7 @@ def pair_ratio(target: Target, pair: BlockPair) -> float:
 def process_ratio(target: Target, a: Run, b: Run, pairs: Sequence[BlockPair]) -> float:
     """Return ln(cost of a / cost of b): the median over block pairs, or from the two processes as wholes."""
     if target.is_blockwise and pairs:
-        return float(np.median([pair_ratio(target, pair) for pair in pairs]))
+        return median(pair_ratio(target, pair) for pair in pairs)
     return _log_ratio(run_cost(target, a), run_cost(target, b), target)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -25,6 +26,7 @@ def quantile(values: Sequence[float] | np.ndarray, p: float) -> float:
     return float(np.quantile(np.asarray(values, dtype=float), p))
 
 
+@cache
 def order_interval(n: int, p: float, confidence: float = 0.95) -> tuple[int, int] | None:
     """Return ranks (l, u), from 1, whose order statistics hold quantile `p` with the given confidence, or None.
 
@@ -59,11 +61,14 @@ def harrell_davis(values: Sequence[float] | np.ndarray, p: float) -> float:
     return float(harrell_davis_weights(len(ordered), p) @ ordered)
 
 
+@cache
 def harrell_davis_weights(n: int, p: float) -> np.ndarray:
     """Return the weight of each of `n` order statistics: increments of Beta((n+1)p, (n+1)(1-p))."""
     from scipy.special import betainc
 
-    return np.diff(betainc((n + 1) * p, (n + 1) * (1 - p), np.linspace(0, 1, n + 1)))
+    weights: np.ndarray = np.diff(betainc((n + 1) * p, (n + 1) * (1 - p), np.linspace(0, 1, n + 1)))
+    weights.setflags(write=False)
+    return weights
 
 
 def early_stop_rank(n: int, p: float, confidence: float = 0.99) -> int | None:

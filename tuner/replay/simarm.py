@@ -116,6 +116,7 @@ class SimArm:
             latencies = np.floor(latencies / host.clock_step_s) * host.clock_step_s
         self.n_blocks += 1
         cpu_s = wall_s * model.cpus_used
+        faults = 0 if "faults" in host.visible else None
         done = BlockDone(
             latencies_s=tuple(latencies.tolist()),
             cpu_s=cpu_s,
@@ -123,7 +124,7 @@ class SimArm:
             discarded=discard_calls,
             peak_rss_bytes=model.rss_bytes,
             rss_bytes=model.rss_bytes,
-            major_faults=0 if "faults" in host.visible else None,
+            major_faults=faults,
             involuntary_switches=0,
         )
         visible = host.visible
@@ -133,6 +134,7 @@ class SimArm:
             foreign_ratio=foreign if "foreign" in visible else None,
             throttled_s=stalls * model.stall_s if "throttling" in visible else None,
             own_throttling=model.stall_is_own if stalls and "throttling" in visible else None,
+            major_faults=faults,
             pressure_some_s=0.0 if "pressure" in visible else None,
             suspended_s=suspended_s if "suspend" in visible else None,
         )

@@ -97,6 +97,8 @@ class SimHost:
 
     def disturbances_now(self) -> list[Disturbance]:
         """Return the scripted neighbours that run now."""
+        if not self.disturbances:
+            return []
         now = self.clock.now()
         return [seen for seen in self.disturbances if seen.from_s <= now < seen.to_s]
 
@@ -109,6 +111,8 @@ class SimHost:
 
     def due_mishaps(self, until_s: float) -> list[Mishap]:
         """Take the mishaps up to a time; kills are carried out here."""
+        if not self.mishaps or self.mishaps[0].at_s > until_s:
+            return []
         due = [mishap for mishap in self.mishaps if mishap.at_s <= until_s]
         self.mishaps = [mishap for mishap in self.mishaps if mishap.at_s > until_s]
         for mishap in due:
