@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal, cast
 from pydantic import Field
 
 from tuner.backends.base import Batch, Context, Settings
-from tuner.errors import Unsupported
+from tuner.errors import Unsupported, UsageError
 from tuner.models.settling import settle
+from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records.model import ModelFacts
 from tuner.records.workload import Workload
@@ -49,7 +50,7 @@ class OpenVinoSession:
         try:
             self._compiled: Any = openvino.Core().compile_model(str(file), "CPU", _properties(settings))
         except RuntimeError as error:
-            raise Unsupported(f"OpenVINO {openvino.__version__} refuses {file.name}: {_last_line(error)}") from error
+            raise Unsupported(f"OpenVINO {openvino.__version__} refuses {file.name}: {one_line(error)}") from error
         self._request: Any = self._compiled.create_infer_request()
         self.input_names = tuple(_name_of(port, index) for index, port in enumerate(self._compiled.inputs))
         self._names = [_name_of(port, index) for index, port in enumerate(self._compiled.outputs)]
@@ -111,7 +112,10 @@ class OpenVino:
         if file is None:
             raise Unsupported(f"OpenVINO needs an .xml or .onnx file, not {artifact}: build step onnx_export makes one")
         if file.suffix == ".onnx":
-            file = settle(file, Path(context.cache_dir) / "settled" / context.model.sha256[:16])
+            try:
+                file = settle(file, Path(context.cache_dir) / "settled" / context.model.sha256[:16])
+            except UsageError as error:
+                raise Unsupported(str(error)) from error
         return OpenVinoSession(file, cast("OpenVinoSettings", settings))
 
 
@@ -131,9 +135,3 @@ def _properties(settings: OpenVinoSettings) -> dict[str, object]:
 
 def _name_of(port: Any, index: int) -> str:  # noqa: ANN401 - the library is untyped
     return str(port.get_any_name()) if port.get_names() else f"output_{index}"
-
-
-def _last_line(error: Exception) -> str:
-    """Return the line of an OpenVINO error that says something: the last that is not blank."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner.errors import UsageError
+from tuner.models.wording import one_line
 
 LINE_LIMIT_BYTES = 8 << 20
 """Longest line that is read: far above any text a model takes, far below what would fill memory."""
@@ -64,8 +65,7 @@ def read_arrays(path: str) -> dict[str, np.ndarray]:
         with np.load(Path(path).expanduser(), allow_pickle=False) as arrays:
             return {name: np.asarray(arrays[name], order="C") for name in arrays.files}
     except Exception as error:  # noqa: BLE001 - zip, header and pickle errors have no common base
-        first = str(error).partition("\n")[0][:200]
-        raise UsageError(f"{path} is no .npz file of plain arrays: {first}") from None
+        raise UsageError(f"{path} is no .npz file of plain arrays: {one_line(error)}") from None
 
 
 def _rows_of(arrays: dict[str, np.ndarray], path: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from tuner.errors import Unsupported, UsageError
+from tuner.models.wording import one_line
 from tuner.records.model import ModelFacts
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ def live_module(
     try:
         model, report = opener.from_pretrained(facts.path, output_loading_info=True, **options)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError) as error:
-        first = str(error).strip().partition("\n")[0][:300]
-        raise Unsupported(f"transformers {transformers.__version__} cannot open {facts.source}: {first}") from error
+        raise Unsupported(
+            f"transformers {transformers.__version__} cannot open {facts.source}: {one_line(error)}"
+        ) from error
     missing = [name for name in report["missing_keys"] if "pooler" not in name]
     if missing:
         raise UsageError(

@@ -18,6 +18,7 @@ from tuner.models.pooling import pool
 from tuner.models.references import Batch, Reference, open_reference
 from tuner.models.tasks import METHODS
 from tuner.models.traffic import Traffic, batch_rows, make_traffic
+from tuner.models.wording import one_line
 from tuner.records.model import ModelFacts, Pooling, Prepared, TensorSpec
 from tuner.records.workload import Workload
 
@@ -91,7 +92,7 @@ def _lengths(reference: Reference, workload: Workload, data: str | None) -> tupl
         try:
             outputs = reference.run(batch)
         except Exception as error:  # noqa: BLE001 - engines' exceptions have no common base; the next size may work
-            refusal = str(error).strip().partition("\n")[0][:200]
+            refusal = one_line(error)
             continue
         if all(np.isfinite(array).all() for array in outputs.values() if array.dtype.kind == "f"):
             return (length,)
@@ -115,8 +116,7 @@ def _call_s(reference: Reference, batch: Batch) -> float:
             reference.run(batch)
         except Exception as error:
             shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in batch.items())
-            first = str(error).strip().partition("\n")[0][:200]
-            raise UsageError(f"the model refuses inputs {shapes}: {first}") from error
+            raise UsageError(f"the model refuses inputs {shapes}: {one_line(error)}") from error
         times.append(time.perf_counter() - start)
     return statistics.median(times[1:])
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tuner.errors import HostError, UsageError
+from tuner.models.wording import one_line
 from tuner.records.model import ModelFacts, TensorSpec
 
 Batch = dict[str, np.ndarray]
@@ -63,7 +64,7 @@ def _open_onnx(facts: ModelFacts) -> Reference:
     try:
         session = onnxruntime.InferenceSession(facts.path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # noqa: BLE001 - its exceptions have no public base
-        raise UsageError(f"ONNX Runtime {onnxruntime.__version__} refuses {facts.source}: {_first(error)}") from None
+        raise UsageError(f"ONNX Runtime {onnxruntime.__version__} refuses {facts.source}: {one_line(error)}") from None
     specs = tuple(
         TensorSpec(name=node.name, dtype=_ort_dtype(node.type), shape=_free_axes(node.shape))
         for node in session.get_inputs()
@@ -85,7 +86,7 @@ def _open_openvino(facts: ModelFacts) -> Reference:
     try:
         compiled: Any = core.compile_model(facts.path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     except RuntimeError as error:
-        raise UsageError(f"OpenVINO {openvino.__version__} refuses {facts.source}: {_first(error)}") from None
+        raise UsageError(f"OpenVINO {openvino.__version__} refuses {facts.source}: {one_line(error)}") from None
     specs = tuple(
         TensorSpec(
             name=port.get_any_name(),
@@ -113,7 +114,3 @@ def _ort_dtype(text: str) -> str:
 
 def _free_axes(shape: Sequence[object]) -> tuple[int | None, ...]:
     return tuple(axis if isinstance(axis, int) and axis >= 0 else None for axis in shape)
-
-
-def _first(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:300]

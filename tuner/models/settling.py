@@ -8,7 +8,7 @@ from tuner.models.graphs import summarize
 
 
 def settle(file: Path, directory: Path) -> Path:
-    """Return `file`, or a copy in `directory` if it has external data and links are involved.
+    """Return `file`, or a copy in `directory` if it has external data and a link lies beside it.
 
     Args:
         file: An ONNX file.
@@ -17,10 +17,12 @@ def settle(file: Path, directory: Path) -> Path:
     Raises:
         UsageError: Its external data are missing.
     """
-    external = summarize(file).external
-    pairs = {"model.onnx": file} | {location: file.parent / location for location in external}
-    if not external or not any(path.is_symlink() for path in pairs.values()):
+    if not any(entry.is_symlink() for entry in file.parent.iterdir()):
         return file
+    external = summarize(file).external
+    if not external:
+        return file
+    pairs = {"model.onnx": file} | {location: file.parent / location for location in external}
     for name, path in pairs.items():
         target = directory / name
         if target.is_file() and target.stat().st_size == path.stat().st_size:

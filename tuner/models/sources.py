@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuner.errors import HostError, UsageError
+from tuner.models.wording import one_line
 from tuner.records.model import ModelKind
 
 SUFFIXES: dict[str, ModelKind] = {".onnx": "onnx", ".xml": "openvino", ".gguf": "gguf"}
@@ -111,9 +112,8 @@ def download(hub_id: str, *, allow_network: bool) -> Path:
         if not any(path.glob("*.safetensors")):
             path = Path(snapshot_download(hub_id, allow_patterns=HUB_FILES_PICKLED))
     except (OSError, ValueError, RuntimeError) as error:
-        first = str(error).strip().partition("\n")[0][:200]
         raise HostError(
-            f"no directory {hub_id} here, and the hub gives no such model: {type(error).__name__}: {first}"
+            f"no directory {hub_id} here, and the hub gives no such model: {type(error).__name__}: {one_line(error)}"
         ) from None
     return path
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from tuner.errors import UsageError
+from tuner.models.wording import one_line
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -106,7 +107,7 @@ def _from_file(file: Path) -> "Tokenizer":
     try:
         return Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 - the library raises bare Exception
-        raise UsageError(f"{file} cannot be read: {str(error)[:200]}: download it again") from None
+        raise UsageError(f"{file} cannot be read: {one_line(error)}: download it again") from None
 
 
 def _from_transformers(model: Path) -> "Tokenizer":
@@ -116,8 +117,7 @@ def _from_transformers(model: Path) -> "Tokenizer":
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(model), local_files_only=True)
     except Exception as error:  # noqa: BLE001 - whatever it raises, the cause is the model's files
-        first = str(error).partition("\n")[0][:200]
-        raise UsageError(f"no tokenizer can be opened in {model}: {first}: add its tokenizer.json") from None
+        raise UsageError(f"no tokenizer can be opened in {model}: {one_line(error)}: add its tokenizer.json") from None
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise UsageError(f"the tokenizer in {model} has no fast form: add its tokenizer.json")
     backend: Tokenizer = tokenizer.backend_tokenizer

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 import numpy as np
 
 from tuner.errors import Unsupported
+from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
 from tuner.records.model import Prepared
@@ -84,9 +85,8 @@ class OnnxExport:
             with _silence():
                 _export(module, example, outputs, file, chosen.exporter)
         except Exception as error:
-            first = str(error).strip().partition("\n")[0][:300]
             raise Unsupported(
-                f"export ({chosen.exporter}, {chosen.attention}): {type(error).__name__}: {first}"
+                f"export ({chosen.exporter}, {chosen.attention}): {type(error).__name__}: {one_line(error)}"
             ) from error
         for shape in CHECKED:
             batch = _padded_batch(shape, names, limits, random)
@@ -202,8 +202,7 @@ def _check(file: Path, batch: Batch, expected: Batch) -> None:
         taken = {node.name for node in session.get_inputs()}
         answer = dict(zip(names, session.run(names, {k: v for k, v in batch.items() if k in taken}), strict=True))
     except Exception as error:
-        first = str(error).strip().partition("\n")[0][:300]
-        raise Unsupported(f"the exported graph does not run on shape {shape}: {first}") from error
+        raise Unsupported(f"the exported graph does not run on shape {shape}: {one_line(error)}") from error
     for name, right in expected.items():
         if name not in answer or answer[name].shape != right.shape:
             raise Unsupported(f"the exported graph's output {name} has another shape than PyTorch's on inputs {shape}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, cast
 
 from tuner.errors import Unsupported
+from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
 
@@ -63,8 +64,9 @@ class OrtDynamicInt8:
             with _silence():
                 _quantize(source, work, directory / "model.onnx", chosen, is_large=is_large)
         except Exception as error:
-            first = str(error).strip().partition("\n")[0][:300]
-            raise Unsupported(f"dynamic quantization of {source.name}: {type(error).__name__}: {first}") from error
+            raise Unsupported(
+                f"dynamic quantization of {source.name}: {type(error).__name__}: {one_line(error)}"
+            ) from error
         finally:
             shutil.rmtree(work)
 
