@@ -3,15 +3,15 @@
 import contextlib
 import warnings
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
-from typing import cast
 
 import optuna
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import RDBStorage
 from optuna.trial import Trial, TrialState
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from tuner.errors import HostError
 from tuner.space.domains import Domain
@@ -25,11 +25,12 @@ STUDY_NAME = "autotune"
 OK = "ok"
 
 
-def database_url(directory: Path, storage: str | None) -> str:
-    """Return the storage's URL: the user's, else SQLite in the study."""
+def database_url(directory: Path, storage: str | None, number: int = 1) -> str:
+    """Return the storage's URL: the user's, else the numbered SQLite file in the study."""
     if storage is not None:
         return storage
-    return URL.create("sqlite", database=str(directory / "optuna.db")).render_as_string(hide_password=False)
+    file = directory / ("optuna.db" if number == 1 else f"optuna-{number}.db")
+    return URL.create("sqlite", database=str(file)).render_as_string(hide_password=False)
 
 
 def shown_url(url: str) -> str:
@@ -56,6 +57,27 @@ def storage_errors(url: str) -> Iterator[None]:
         ) from error
 
 
+def open_storage(directory: Path, storage: str | None, *, lock_wait_s: float) -> tuple[str, RDBStorage]:
+    """Open the storage and return its URL too.
+
+    A database of ours that is damaged or of another schema is left as it is, and a new one beside it is taken: what
+    it held stands in measurements.jsonl.
+
+    Raises:
+        HostError: As `storage_errors`; for a storage of the user's also if it is damaged or of another schema.
+    """
+    for number in count(1):
+        url = database_url(directory, storage, number)
+        options = {"connect_args": {"timeout": lock_wait_s}} if url.startswith("sqlite") else {}
+        with storage_errors(url):
+            try:
+                return url, RDBStorage(url, engine_kwargs=options)
+            except (RuntimeError, DatabaseError) as error:
+                if storage is not None or isinstance(error, OperationalError):
+                    raise
+    raise AssertionError("count() has no end")
+
+
 class TrialBook:
     """Asks and tells one Optuna study; every configuration is a path of suggestions.
 
@@ -65,6 +87,8 @@ class TrialBook:
         space: Where points come from.
         sampler: Optuna's sampler.
         constraints: Keys that every told trial carries.
+        name: Of the Optuna study; a storage of the user's may hold many.
+        lock_wait_s: How long a locked database is waited for.
     """
 
     def __init__(
@@ -75,27 +99,28 @@ class TrialBook:
         *,
         sampler: BaseSampler,
         constraints: tuple[str, ...],
+        name: str = STUDY_NAME,
+        lock_wait_s: float = LOCK_WAIT_S,
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.space = space
         self.constraints = constraints
-        self.url = database_url(directory, storage)
+        self.url, self.storage = open_storage(directory, storage, lock_wait_s=lock_wait_s)
         with storage_errors(self.url):
-            engine = {"connect_args": {"timeout": LOCK_WAIT_S}} if self.url.startswith("sqlite") else {}
-            self.storage = RDBStorage(self.url, engine_kwargs=engine)
             self.study = optuna.create_study(
-                storage=self.storage, study_name=STUDY_NAME, sampler=sampler, direction="minimize", load_if_exists=True
+                storage=self.storage, study_name=name, sampler=sampler, direction="minimize", load_if_exists=True
             )
             for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                 self.study.tell(trial.number, state=TrialState.FAIL)
 
     def rebuild(self, records: list[TrialRecord]) -> int:
         """Tell what measurements.jsonl has and the database lacks; return how many trials that were."""
-        known = {
-            trial.user_attrs.get("number")
-            for trial in self.study.get_trials(deepcopy=False)
-            if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
-        }
+        with storage_errors(self.url):
+            known = {
+                trial.user_attrs.get("number")
+                for trial in self.study.get_trials(deepcopy=False)
+                if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
+            }
         missing = [
             record for record in records if record.number not in known and record.purpose in ("screen", "search")
         ]

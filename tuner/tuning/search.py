@@ -70,6 +70,7 @@ def make_suggester(session: TuningSession) -> Suggester:
         plan.space,
         sampler=sampler_of(plan.request.sampler, plan.request.seed + session.n_earlier, n_seeds=seeds),
         constraints=keys,
+        name=f"autotune-{plan.key[:16]}",
     )
     trials = [record for record in session.records if record.purpose in ("screen", "search")]
     book.rebuild(trials)
