@@ -102,7 +102,7 @@ def parse_objective(
     named = {constraint.path for constraint in constraints}
     constraints += [constraint for constraint in defaults if constraint.path not in named]
     direction: Literal["minimize", "maximize"] = "maximize" if path in MAXIMIZED else "minimize"
-    return Objective(target=path, direction=direction, constraints=tuple(constraints))
+    return Objective(target=path, direction=direction, constraints=tuple(dict.fromkeys(constraints)))
 
 
 def _assignment(text: str, option: str, operator: Literal["<=", ">="]) -> Constraint:
@@ -161,7 +161,7 @@ def violations(measurement: Measurement, objective: Objective) -> dict[str, floa
 
 def constraint_key(constraint: Constraint) -> str:
     """Return the name under which a constraint is told to Optuna."""
-    return f"{constraint.path}{constraint.operator}{constraint.bound:g}"
+    return f"{constraint.path}{constraint.operator}{constraint.bound:.12g}"
 
 
 def is_feasible(measurement: Measurement, objective: Objective) -> bool:

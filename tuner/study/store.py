@@ -5,8 +5,9 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -73,7 +74,7 @@ class StudyStore:
         self.directory = directory
         self.measurements = directory / "measurements.jsonl"
         self.state_file = directory / "study.json"
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
 
     def open(self) -> None:
         """Make the directory.
@@ -138,12 +139,13 @@ class StudyStore:
             HostError: The disk is full; the torn line is cut off again, what was measured before stays.
         """
         if self._file is None:
-            self._file = self.measurements.open("ab")
+            self._file = self.measurements.open("ab", buffering=0)
             self._mend_tail()
-        start = self._file.tell()
+        start = self._file.seek(0, os.SEEK_END)
+        line = memoryview(record.to_json().encode() + b"\n")
         try:
-            self._file.write(record.to_json().encode() + b"\n")
-            self._file.flush()
+            while line:
+                line = line[self._file.write(line) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -161,7 +163,6 @@ class StudyStore:
                 file.seek(size - 1)
                 if file.read(1) != b"\n":
                     self._file.write(b"\n")
-                    self._file.flush()
 
     def records(self) -> list[TrialRecord]:
         """Return all whole lines; a torn or foreign line is passed over (it was never acknowledged)."""
