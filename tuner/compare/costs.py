@@ -5,6 +5,7 @@ import math
 from tuner.compare.arms import ArmCost
 from tuner.errors import UsageError
 from tuner.measure.plan import BlockPlan
+from tuner.measure.stats import resolvable_gain
 
 RESERVE_SHARE = 0.40
 
@@ -18,6 +19,25 @@ def pair_s(a: ArmCost, b: ArmCost, plan: BlockPlan) -> float:
 def reserve_s(a: ArmCost, b: ArmCost, plan: BlockPlan) -> float:
     """Return the seconds of a playoff's first look, to be kept free from the start."""
     return plan.looks[0] * pair_s(a, b, plan)
+
+
+def gain_within(sd: float, one_pair_s: float, seconds: float, plan: BlockPlan) -> tuple[float, int] | None:
+    """Return the smallest gain (ratio - 1) that a playoff of `seconds` resolves with 80% power, and its pairs.
+
+    Args:
+        sd: Of the pairs' log-ratios on this host.
+        one_pair_s: Seconds of one process pair.
+        seconds: For the playoff.
+        plan: Gives the looks; the last that fits counts.
+
+    Returns:
+        None if not even the first look fits.
+    """
+    looks = [look for look in plan.looks if look * one_pair_s <= seconds]
+    if not looks:
+        return None
+    gain = resolvable_gain(sd, looks[-1])
+    return None if gain is None else (gain, looks[-1])
 
 
 def least_budget_s(cost: ArmCost, plan: BlockPlan) -> float:

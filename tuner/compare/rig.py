@@ -9,7 +9,7 @@ from tuner.compare.arms import Run, Side
 from tuner.compare.events import Event, OnEvent, ignore
 from tuner.compare.protocols import Arm, Runner
 from tuner.compare.targets import Target, target_of
-from tuner.errors import UsageError
+from tuner.errors import TrialError, UsageError
 from tuner.measure.gate import SENTINEL, GateState, dirty_reasons, unusable_latencies
 from tuner.measure.plan import BlockPlan, block_calls
 from tuner.measure.sentinel import HostClass, host_class
@@ -105,6 +105,7 @@ class Rig:
             open_s = self.clock.now() - began
             self.tell("opened", side=side, arm_id=arm.arm_id, open_s=open_s)
             with _closed_on_error(arm):
+                self._guard_memory("load", arm.loaded.rss_bytes)
                 warmed = arm.warm(cap_s=self._warm_cap_s(config), quick_limit_s=quick_limit_s)
                 arm.pause()
         self.tell("warmed", side=side, arm_id=arm.arm_id, call_s=warmed.call_s, warmup=warmed.kind)
@@ -120,6 +121,7 @@ class Rig:
             arm.resume()
             done, telemetry = arm.block(plan.n, discard_calls=plan.discard_calls, discard_s=plan.discard_s)
             arm.pause()
+        self._guard_memory("block", done.rss_bytes)
         if done.major_faults is not None and done.major_faults != telemetry.major_faults:
             telemetry = telemetry.model_copy(update={"major_faults": done.major_faults})
         dirty = dirty_reasons(telemetry, is_first=not run.blocks, worker_wall_s=done.wall_s)
@@ -199,6 +201,16 @@ class Rig:
         self.tell("redo", redos=redos + 1, back_off_s=seconds, **facts)
         self.clock.sleep(seconds)
         self.gate = self.gate.after_waiting(seconds)
+
+    def _guard_memory(self, stage: str, rss_bytes: int | None) -> None:
+        """Refuse a worker that holds more memory than the whole budget, before the kernel kills something.
+
+        Raises:
+            TrialError: It does.
+        """
+        if rss_bytes is not None and self.memory_budget_bytes is not None and rss_bytes > self.memory_budget_bytes:
+            text = f"{rss_bytes / 2**20:.0f} MiB resident, the budget is {self.memory_budget_bytes / 2**20:.0f} MiB"
+            raise TrialError(stage, "out_of_memory", text)
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tuner.measure.plan import QUICK_CALLS, slow_warm_calls
+from tuner.measure.rates import Load, run_callers, run_open_loop
 
 WarmKind = Literal["flat", "warmup", "slowdown", "no_steady", "capped", "dominated"]
 Call = Callable[[int], object]
@@ -125,33 +126,52 @@ def run_block(
     *,
     discard_calls: int,
     discard_s: float,
+    callers: int = 1,
+    arrivals_s: Sequence[float] | None = None,
     clock_ns: ClockNs = time.perf_counter_ns,
     cpu_clock_ns: ClockNs = time.process_time_ns,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Timings:
     """Time `n` calls from position 0 of the cycle, after discarding max(`discard_calls`, `discard_s`) calls.
+
+    One caller times each call; several make ⌈n / callers⌉ calls each, at once; with `arrivals_s` (n of them, see
+    `rates.poisson_arrivals`) each latency runs from the scheduled arrival.
 
     Args:
         call: Runs batch `i` of the cycle, as for `warm_up`.
         n: Timed calls; the same in both arms of a pair.
         discard_calls: Least number of calls before (caches refill after the other arm ran).
         discard_s: Least time of calls before.
+        callers: Threads that call at once.
+        arrivals_s: Scheduled arrivals in seconds from the start of the timed calls, None for a closed loop.
         clock_ns: Monotonic nanoseconds.
         cpu_clock_ns: CPU nanoseconds of this process, all threads.
+        sleep: Waits for an arrival.
     """
     discarded = 0
     started = clock_ns()
     while discarded < discard_calls or (discard_calls > 0 and clock_ns() - started < discard_s * 1e9):
         call(discarded)
         discarded += 1
-    marks = [0] * (n + 1)
     cpu_started = cpu_clock_ns()
+    if arrivals_s is not None:
+        load = run_open_loop(call, arrivals_s[:n], clock_ns=clock_ns, sleep=sleep)
+    elif callers > 1:
+        load = run_callers(call, callers, math.ceil(n / callers), clock_ns=clock_ns)
+    else:
+        load = _one_caller(call, n, clock_ns)
+    return Timings(load.latencies_s, (cpu_clock_ns() - cpu_started) / 1e9, load.wall_s, discarded)
+
+
+def _one_caller(call: Call, n: int, clock_ns: ClockNs) -> Load:
+    """Time calls back to back; one look at the clock between two."""
+    marks = [0] * (n + 1)
     marks[0] = clock_ns()
     for position in range(n):
         call(position)
         marks[position + 1] = clock_ns()
-    cpu_ended = cpu_clock_ns()
     latencies = tuple((after - before) / 1e9 for before, after in itertools.pairwise(marks))
-    return Timings(latencies, (cpu_ended - cpu_started) / 1e9, (marks[-1] - marks[0]) / 1e9, discarded)
+    return Load(latencies, (marks[-1] - marks[0]) / 1e9)
 
 
 def _timed(call: Call, position: int, clock_ns: ClockNs) -> float:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tuner.compare.arms import ArmCost
-from tuner.compare.costs import check_budget, least_budget_s, pair_s, reserve_s
+from tuner.compare.costs import check_budget, gain_within, least_budget_s, pair_s, reserve_s
 from tuner.compare.decisions import confirmation, pairs_to_resolve, speedup_of
 from tuner.errors import UsageError
 from tuner.measure.plan import block_calls
@@ -73,3 +73,10 @@ def test_verify_says_how_many_pairs_would_resolve_it():
     d = [0.05 + 0.02 * sign for sign in (1, -1, 1, -1, 1)]
     assert 5 <= pairs_to_resolve(d, 1.05) <= 12
     assert pairs_to_resolve(d, 1.005) is None
+
+
+def test_the_gain_a_host_resolves_in_a_time():
+    """Eight pairs of 15 s fit in 130 s, twelve in 200 s; nothing in a minute."""
+    assert gain_within(0.02, 15.0, 130.0, PLAN) == (pytest.approx(0.0377, abs=1e-3), 8)
+    assert gain_within(0.02, 15.0, 200.0, PLAN)[1] == 12
+    assert gain_within(0.02, 15.0, 60.0, PLAN) is None

@@ -207,3 +207,11 @@ def test_measure_s_counts_opening_warm_up_and_blocks(bench, named):
     outcome, _, rig = trial(bench, named, SimModel(0.05))
     assert rig.measure_s == pytest.approx(rig.clock.now())
     assert outcome.measure_s == pytest.approx(rig.measure_s)
+
+
+def test_a_worker_that_outgrows_the_budget_is_refused(bench, named):
+    """Before the kernel kills something: kind out_of_memory, with both figures."""
+    grown = SimModel(0.04, rss_bytes=3 * 2**20)
+    outcome, _, _ = trial(bench, named, grown, base=SimModel(0.05, rss_bytes=2**19), memory_budget_bytes=2 * 2**20)
+    assert outcome.failure.kind == "out_of_memory"
+    assert "3 MiB resident, the budget is 2 MiB" in outcome.failure.message

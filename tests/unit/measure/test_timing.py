@@ -138,3 +138,25 @@ def test_block_without_discard_runs_only_timed_calls(timed_calls):
 def test_cpu_time_is_of_the_timed_calls(timed_calls):
     """Discarded calls do not count."""
     assert block(timed_calls(lambda _n, _i: 0.02), 10).cpu_s == pytest.approx(0.2)
+
+
+def test_several_callers_share_a_block():
+    """Three threads of four calls each for ten calls asked."""
+    timings = run_block(lambda _position: None, 10, discard_calls=0, discard_s=0.0, callers=3)
+    assert len(timings.latencies_s) == 12
+
+
+def test_scheduled_arrivals_count_waiting(timed_calls):
+    """Calls of 20 ms every 10 ms: the fifth has waited 40 ms."""
+    calls = timed_calls(lambda _n, _i: 0.02)
+    timings = run_block(
+        calls,
+        5,
+        discard_calls=0,
+        discard_s=0.0,
+        arrivals_s=[0.0, 0.01, 0.02, 0.03, 0.04],
+        clock_ns=calls.clock_ns,
+        cpu_clock_ns=calls.clock_ns,
+        sleep=calls.sleep,
+    )
+    assert timings.latencies_s[4] == pytest.approx(0.06)
