@@ -56,32 +56,36 @@ def tune(
     from tuner.reporting.progress import reporter
     from tuner.reporting.summary import render_summary
     from tuner.tuning.line import run
-    from tuner.tuning.request import TuneRequest, check_sampler, parse_duration, parse_lengths
+    from tuner.tuning.request import check_sampler, make_request, parse_duration, parse_lengths
 
-    request = TuneRequest(
-        model=model,
-        task=task,
-        target=target,
-        at_most=tuple(max),
-        at_least=tuple(min),
-        constraint=tuple(constraint),
-        data=data,
-        batch_size=batch_size,
-        lengths=parse_lengths(lengths),
-        budget_s=parse_duration(budget),
-        trials=trials,
-        seed=seed,
-        sampler=check_sampler(sampler),
-        backends=tuple(name.strip() for name in backends.split(",") if name.strip()) if backends is not None else None,
-        space=tuple(space),
-        fix=tuple(fix),
-        baseline=baseline,
-        output=output,
-        study=study,
-        storage=storage,
-        cache_dir=cache_dir,
-        trust_remote_code=trust_remote_code,
-        command=("autotune", *sys.argv[1:]),
+    request = make_request(
+        {
+            "model": model,
+            "task": task,
+            "target": target,
+            "at_most": tuple(max),
+            "at_least": tuple(min),
+            "constraint": tuple(constraint),
+            "data": data,
+            "batch_size": batch_size,
+            "lengths": parse_lengths(lengths),
+            "budget_s": parse_duration(budget),
+            "trials": trials,
+            "seed": seed,
+            "sampler": check_sampler(sampler),
+            "backends": tuple(name.strip() for name in backends.split(",") if name.strip())
+            if backends is not None
+            else None,
+            "space": tuple(space),
+            "fix": tuple(fix),
+            "baseline": baseline,
+            "output": output,
+            "study": study,
+            "storage": storage,
+            "cache_dir": cache_dir,
+            "trust_remote_code": trust_remote_code,
+            "command": ("autotune", *sys.argv[1:]),
+        }
     )
     with reporter(progress) as on_event:
         result = run(request, on_event)

@@ -11,14 +11,13 @@ from types import FrameType
 
 from tuner.artifacts.places import cache_directory
 from tuner.artifacts.store import Store
-from tuner.errors import UsageError
 from tuner.hardware.detection import detect
 from tuner.records.events import Event, OnEvent
 from tuner.records.profile import Profile
 from tuner.runner.sweeping import become_subreaper, sweep_leftovers
 from tuner.study.store import StudyStore
 from tuner.tuning.planning import Plan, make_plan
-from tuner.tuning.request import TuneRequest, output_path, parse_duration
+from tuner.tuning.request import TuneRequest, make_request, output_path, parse_duration
 from tuner.tuning.result import write_profile
 from tuner.tuning.studies import open_study, stored_profile
 
@@ -45,12 +44,7 @@ def tune(*, on_event: OnEvent = lambda event: None, budget: str | None = None, *
     """
     if budget is not None:
         options["budget_s"] = parse_duration(budget)
-    if isinstance(options.get("model"), Path):
-        options["model"] = str(options["model"])
-    unknown = sorted(set(options) - set(TuneRequest.model_fields))
-    if unknown:
-        raise UsageError(f"tune() has no option {unknown[0]!r}; it takes {', '.join(TuneRequest.model_fields)}")
-    return run(TuneRequest.model_validate(options), on_event).profile
+    return run(make_request(options), on_event).profile
 
 
 def run(request: TuneRequest, on_event: OnEvent) -> TuneResult:

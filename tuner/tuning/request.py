@@ -1,9 +1,11 @@
 """What a tuning run is asked for, checked before anything is spent; it starts nothing."""
 
+import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from tuner.errors import UsageError
 from tuner.records.base import Record
@@ -41,6 +43,29 @@ class TuneRequest(Record):
     command: tuple[str, ...] = ()
 
 
+def make_request(options: Mapping[str, object]) -> TuneRequest:
+    """Return the request of options by name; lists may stand for tuples and paths for texts.
+
+    Raises:
+        UsageError: An unknown option, a missing one, or a value of another type or out of range.
+    """
+    unknown = sorted(set(options) - set(TuneRequest.model_fields))
+    if unknown:
+        raise UsageError(f"tune() has no option {unknown[0]!r}; it takes {', '.join(TuneRequest.model_fields)}")
+    try:
+        return TuneRequest.model_validate({name: plain(value) for name, value in options.items()})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(f"option {'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
+
+
+def plain(value: object) -> object:
+    """Return lists as tuples and paths as texts."""
+    if isinstance(value, (list, tuple)):
+        return tuple(plain(item) for item in value)
+    return str(value) if isinstance(value, Path) else value
+
+
 def parse_duration(text: str) -> float:
     """Read ``90s``, ``15m``, ``1.5h`` or plain seconds.
 
@@ -49,7 +74,7 @@ def parse_duration(text: str) -> float:
     """
     match = _DURATION.match(text)
     seconds = float(match[1]) * {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600}[match[2]] if match else 0.0
-    if seconds <= 0:
+    if not 0 < seconds < math.inf:
         raise UsageError(f"--budget {text!r}: write a duration above zero such as 90s, 15m or 1h")
     return seconds
 

@@ -45,7 +45,7 @@ def stored_profile(study: StudyStore, plan: Plan) -> Profile | None:
     request = plan.request
     if isinstance(budget_s, (int, float)) and request.budget_s > budget_s:
         return None
-    if request.trials is not None and isinstance(trials, int) and request.trials > trials:
+    if isinstance(trials, int) and (request.trials is None or request.trials > trials):
         return None
     try:
         return Profile.from_json((study.directory / PROFILE).read_bytes(), source=PROFILE)
