@@ -1,7 +1,11 @@
-"""Chooses the next configuration: screening first, then Optuna's sampler without repeats; it measures nothing."""
+"""Chooses the next configuration and opens its Optuna trial: screening, then a sampler, never a repeat.
+
+``auto`` is our own search over the listed points; ``tpe`` asks Optuna; ``random`` and ``brute`` need no model. It
+measures nothing.
+"""
 
 import random
-from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,11 +14,16 @@ from optuna.trial import Trial
 from tuner.records.config import Config
 from tuner.space.resolved import ResolvedSpace
 from tuner.space.walking import Point
+from tuner.study.encoding import PointTable
 from tuner.study.optuna_study import TrialBook
+from tuner.study.searching import Searcher
 from tuner.study.store import TrialRecord
+from tuner.study.trying import tried_of
 
 REASKS = 5
 LIST_LIMIT = 20_000
+POOL = 5_000
+"""Points drawn where the space is too large to list; neighbours of the best join them."""
 DISABLE_AFTER = 3
 
 
@@ -37,31 +46,40 @@ class Suggester:
         seed: Of the choices made here.
         records: What earlier runs of this study measured.
         sampler: ``auto``, ``tpe``, ``random`` or ``brute``.
+        is_built: Says whether a configuration can be opened without building; None: nothing is known.
     """
 
     def __init__(
-        self, book: TrialBook, space: ResolvedSpace, *, seed: int, records: list[TrialRecord], sampler: str = "auto"
+        self,
+        book: TrialBook,
+        space: ResolvedSpace,
+        *,
+        seed: int,
+        records: list[TrialRecord],
+        sampler: str = "auto",
+        is_built: Callable[[Config], bool] | None = None,
     ) -> None:
         self.book = book
         self.space = space
         self.sampler = sampler
-        self._random = random.Random(seed)  # noqa: S311 - orders must repeat, not be secret
-        self._known: dict[str, TrialRecord] = {}
-        self._failures_in_a_row: dict[str, int] = {}
         self.disabled: dict[str, str] = {}
-        self._told: set[str] = set()
-        self._screen: deque[Point] = deque(space.artifact_points())
         self.is_listed = space.is_listed(LIST_LIMIT)
-        listed = space.enumerate(LIST_LIMIT) if self.is_listed else []
-        self._unvisited: dict[str, Point] = {space.to_config(point).digest(): point for point in listed}
+        self._is_built = is_built
+        self._random = random.Random(seed)  # noqa: S311 - orders must repeat, not be secret
+        self._failures_in_a_row: dict[str, int] = {}
+        self._told: set[str] = set()
+        self._known: dict[int, TrialRecord] = {}
+        points = space.enumerate(LIST_LIMIT) if self.is_listed else space.sample(self._random, POOL)
+        self.table = PointTable(space, points)
+        seeds = self.table.extend(space.artifact_points())
+        self.searcher = Searcher(self.table, seeds=seeds, seed=seed)
+        self._look_for_builds()
         for record in records:
             self.note(record)
+        self._order_seeds()
 
     def note(self, record: TrialRecord) -> None:
         """Take a finished trial into account: it is not suggested again; three failures in a row disable a backend."""
-        digest = record.config.digest()
-        self._known[digest] = record
-        self._unvisited.pop(digest, None)
         backend = record.config.backend
         if record.state == "failed":
             self._failures_in_a_row[backend] = self._failures_in_a_row.get(backend, 0) + 1
@@ -69,6 +87,16 @@ class Suggester:
                 self.disabled.setdefault(backend, record.failure.message)
         else:
             self._failures_in_a_row[backend] = 0
+        point = self.space.to_point(record.config)
+        if point is None:
+            return  # a configuration of another space, or the baseline: no row to leave out
+        row = self.table.extend([point])[0]
+        self._known[row] = record
+        self.searcher.note(
+            tried_of(record, row), build_s=record.build_s, trial_s=max(0.0, record.wall_s - record.build_s)
+        )
+        if record.build_s > 0:
+            self._look_for_builds()
 
     def newly_disabled(self) -> list[tuple[str, str]]:
         """Return the backends disabled since the last call, with the last failure's text."""
@@ -78,59 +106,113 @@ class Suggester:
 
     def known(self, config: Config) -> TrialRecord | None:
         """Return what is known of a configuration."""
-        return self._known.get(config.digest())
+        point = self.space.to_point(config)
+        row = self.table.row_of(point) if point is not None else None
+        return self._known.get(row) if row is not None else None
 
     def screening(self) -> list[Config]:
         """Return the screening configurations that are still to be run, in order."""
-        return [self.space.to_config(point) for point in self._screen if not self._is_done(point)]
+        rows = [row for row in self.searcher.seeds if row not in self._known and not self._is_disabled(row)]
+        return [self._config(row) for row in rows]
 
     def skip_screening(self, config: Config) -> None:
         """Leave a screening configuration to the search (its build does not fit the time for screening)."""
-        self._screen = deque(point for point in self._screen if self.space.to_config(point) != config)
+        for row in [row for row in self.searcher.seeds if self._config(row) == config]:
+            self.searcher.seeds.remove(row)
 
-    def _is_done(self, point: Point) -> bool:
-        return self.space.to_config(point).digest() in self._known or str(point["backend"]) in self.disabled
+    def end_screening(self) -> None:
+        """Screen no more artifacts than those still to be run: the time for it is spent."""
+        self.searcher.is_screening = False
 
-    def next(self) -> Suggestion | None:
-        """Return the next configuration, None when the space is exhausted."""
-        while self._screen:
-            point = self._screen.popleft()
-            if not self._is_done(point):
-                return self._suggestion(point, "screen")
-        if self.sampler != "brute":
-            for _ in range(REASKS):
-                trial, point = self.book.ask()
-                config = self.space.to_config(point)
-                record = self._known.get(config.digest())
-                if record is None and config.backend not in self.disabled and not self.space.violations(point):
-                    return Suggestion(config, point, trial, "search")
-                if record is not None:
-                    self.book.tell(trial, record)
-                else:
-                    self.book.refuse(trial)
-        fresh = self._fresh_point()
-        return None if fresh is None else self._suggestion(fresh, "search")
+    def should_stop(self) -> str | None:
+        """Return why nothing untried is worth a trial, None while something may be; only our own sampler knows."""
+        return self.searcher.should_stop() if self.sampler == "auto" else None
 
-    def _fresh_point(self) -> Point | None:
-        """Return an unvisited neighbour of the best, else any unvisited point."""
-        usable = [point for point in self._unvisited.values() if str(point["backend"]) not in self.disabled]
-        if not usable and self.is_listed:
+    def is_exhausted(self) -> bool:
+        """Say whether no configuration is left to try, whatever it costs."""
+        is_open = self.searcher.portfolio.trials.open_rows(with_slow=True)
+        return not any(not self._is_disabled(int(row)) for row in is_open.nonzero()[0])
+
+    def next(self, left_s: float | None = None) -> Suggestion | None:
+        """Return the next configuration, None when there is none.
+
+        Args:
+            left_s: Seconds left; what is expected to take longer is not suggested (only by our own sampler).
+        """
+        if self.sampler == "auto":
+            return self._ours(left_s)
+        while self.searcher.seeds:
+            row = self.searcher.seeds.popleft()
+            if row not in self._known and not self._is_disabled(row):
+                return self._suggestion(row, "screen")
+        if self.sampler == "tpe":
+            asked = self._asked()
+            if asked is not None:
+                return asked
+        row_or_none = self._any_row()
+        return None if row_or_none is None else self._suggestion(row_or_none, "search")
+
+    def _ours(self, left_s: float | None) -> Suggestion | None:
+        names = list(self.space.backends)
+        codes = [names.index(name) + 1 for name in self.disabled if name in names]
+        found = self.searcher.next(codes, left_s)
+        if found is None and not self.is_listed:
+            self.table.extend(self.space.sample(self._random, POOL))
+            found = self.searcher.next(codes, left_s)
+        return None if found is None else self._suggestion(*found)
+
+    def _asked(self) -> Suggestion | None:
+        """Return what Optuna's sampler suggests, None if that was known or broke a rule every time."""
+        for _ in range(REASKS):
+            trial, point = self.book.ask()
+            row = None if self.space.violations(point) else self.table.extend([point])[0]
+            if row is not None and row not in self._known and not self._is_disabled(row):
+                return Suggestion(self._config(row), self.table.points[row], trial, "search")
+            if row is not None and row in self._known:
+                self.book.tell(trial, self._known[row])
+            else:
+                self.book.refuse(trial)
+        return None
+
+    def _any_row(self) -> int | None:
+        """Return the first untried row for ``brute``, else a random one."""
+        rows = [row for row in range(len(self.table)) if row not in self._known and not self._is_disabled(row)]
+        if not rows and not self.is_listed:
+            fresh = self.table.extend(self.space.sample(self._random, POOL))
+            rows = [row for row in fresh if row not in self._known and not self._is_disabled(row)]
+        if not rows:
             return None
-        best = min(
-            (record for record in self._known.values() if record.value is not None and record.state == "measured"),
-            key=lambda record: record.value or 0.0,
-            default=None,
-        )
-        near = self.space.to_point(best.config) if best is not None else None
-        if near is not None and self.sampler != "brute":
-            around = [point for point in self.space.neighbours(near) if not self._is_done(point)]
-            if around:
-                return self._random.choice(around)
-        if usable:
-            return usable[0] if self.sampler == "brute" else self._random.choice(usable)
-        fresh = [point for point in self.space.sample(self._random, 100) if not self._is_done(point)]
-        return fresh[0] if fresh else None
+        return rows[0] if self.sampler == "brute" else self._random.choice(rows)
 
-    def _suggestion(self, point: Point, purpose: Literal["screen", "search"]) -> Suggestion:
-        trial, asked = self.book.ask_for(point)
+    def _is_disabled(self, row: int) -> bool:
+        return str(self.table.points[row]["backend"]) in self.disabled
+
+    def _config(self, row: int) -> Config:
+        return self.space.to_config(self.table.points[row])
+
+    def _suggestion(self, row: int, purpose: Literal["screen", "search"]) -> Suggestion:
+        trial, asked = self.book.ask_for(self.table.points[row])
         return Suggestion(self.space.to_config(asked), asked, trial, purpose)
+
+    def _look_for_builds(self) -> None:
+        """Ask which artifacts are built, of those not known to be."""
+        built = self.searcher.costs.built
+        seen: set[int] = set()
+        for row, artifact in enumerate(self.table.artifacts.tolist()):
+            if artifact in built or artifact in seen:
+                continue
+            seen.add(artifact)
+            config = self._config(row)
+            if not config.artifact or (self._is_built is not None and self._is_built(config)):
+                built.add(artifact)
+
+    def _order_seeds(self) -> None:
+        """Screen what needs no build first, then short chains."""
+        built = self.searcher.costs.built
+
+        def cost(row: int) -> int:
+            return 0 if int(self.table.artifacts[row]) in built else len(self._config(row).artifact)
+
+        ordered = sorted(self.searcher.seeds, key=cost)
+        self.searcher.seeds.clear()
+        self.searcher.seeds.extend(ordered)

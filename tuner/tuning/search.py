@@ -19,7 +19,7 @@ STOPPED_EXHAUSTED = "space exhausted"
 
 
 def search(session: TuningSession) -> None:
-    """Run trials until the time before the playoff reserve is spent, --trials is reached or the space is exhausted.
+    """Run trials until the time before the playoff is spent, --trials is reached or nothing untried is worth it.
 
     Raises:
         UsageError: The budget does not hold the playoff's first look; names the least that works.
@@ -44,9 +44,14 @@ def search(session: TuningSession) -> None:
             for config in suggester.screening():
                 if not session.workshop.is_built(config):
                     suggester.skip_screening(config)
-        suggestion = suggester.next()
+            suggester.end_screening()
+        reason = suggester.should_stop()
+        if reason is not None:
+            session.stopped_by = reason
+            return
+        suggestion = suggester.next(left_s - SPARE_S)
         if suggestion is None:
-            session.stopped_by = STOPPED_EXHAUSTED
+            session.stopped_by = STOPPED_EXHAUSTED if suggester.is_exhausted() else STOPPED_BUDGET
             return
         record = try_config(session, suggestion.config, suggestion.purpose)
         suggester.note(record)
@@ -75,7 +80,12 @@ def make_suggester(session: TuningSession) -> Suggester:
     trials = [record for record in session.records if record.purpose in ("screen", "search")]
     book.rebuild(trials)
     return Suggester(
-        book, plan.space, seed=plan.request.seed + session.n_earlier, records=trials, sampler=plan.request.sampler
+        book,
+        plan.space,
+        seed=plan.request.seed + session.n_earlier,
+        records=trials,
+        sampler=plan.request.sampler,
+        is_built=session.workshop.is_built,
     )
 
 

@@ -1,0 +1,141 @@
+"""Chooses the next row of a table: a rotation of a Gaussian process, trees and neighbours of the best; cost-aware.
+
+It knows rows and costs only: no configuration, no Optuna, no clock. The same seed and trials choose the same rows.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from tuner.study.encoding import PointTable
+from tuner.study.forest import Forest
+from tuner.study.surrogate import Gaussian, Posterior
+from tuner.study.trying import Trials, Tried
+
+__all__ = ["ROTATION", "Arm", "Portfolio", "expected_improvement"]
+
+Arm = Literal["gaussian", "forest", "neighbour"]
+ROTATION: tuple[Arm, ...] = ("gaussian", "gaussian", "forest", "gaussian", "neighbour")
+POOL = 1500
+"""Rows that the trees look at: the most promising of the process, and random ones."""
+
+
+class Portfolio:
+    """Models on one table and the choice by them.
+
+    Args:
+        table: The space.
+        seed: Of all choices.
+        rotation: Which arm chooses, in turn.
+    """
+
+    def __init__(self, table: PointTable, *, seed: int, rotation: Sequence[Arm] = ROTATION) -> None:
+        self.table = table
+        self.trials = Trials(table)
+        self.gaussian = Gaussian(table)
+        self.rng = np.random.default_rng(seed)
+        self.rotation = tuple(rotation)
+        self.turn = 0
+        self._posterior: Posterior | None = None
+
+    def note(self, tried: Tried) -> None:
+        """Take a trial into account."""
+        self.trials.note(tried)
+        self._posterior = None
+
+    def posterior(self) -> Posterior | None:
+        """Return the process's posterior at all rows, None before any value."""
+        known = self.trials.known()
+        if self._posterior is None and known:
+            rows, values, noise = _arrays(known)
+            self.gaussian.fit(rows, values, noise)
+            self._posterior = self.gaussian.predict()
+        return self._posterior
+
+    def incumbent(self) -> tuple[int, float] | None:
+        """Return the feasible row with the lowest posterior mean and that mean: free of the luck of one trial."""
+        posterior = self.posterior()
+        rows = [item.row for item in self.trials.known() if item.label == "feasible" and item.is_whole]
+        if posterior is None or not rows:
+            return None
+        best = min(rows, key=lambda row: float(posterior.mean[row]))
+        return best, float(posterior.mean[best])
+
+    def choose(
+        self,
+        cost_s: np.ndarray,
+        *,
+        allowed: np.ndarray | None = None,
+        neighbours: Callable[[int], Sequence[int]] | None = None,
+    ) -> int | None:
+        """Return the next row, None if none is left.
+
+        Args:
+            cost_s: Expected seconds of a trial by row.
+            allowed: Mask of rows that may be chosen.
+            neighbours: Rows that differ in one value from a row.
+        """
+        allowed = np.ones(len(self.table), dtype=bool) if allowed is None else allowed
+        is_open = self.trials.open_rows() & allowed
+        if not is_open.any():
+            is_open = self.trials.open_rows(with_slow=True) & allowed
+        rows = np.flatnonzero(is_open)
+        if not len(rows):
+            return None
+        arm = self.rotation[self.turn % len(self.rotation)]
+        self.turn += 1
+        posterior, best = self.posterior(), self.incumbent()
+        if posterior is None:
+            return int(self.rng.choice(rows))
+        if arm == "neighbour" and best is not None and neighbours is not None:
+            near = [row for row in neighbours(best[0]) if row < len(is_open) and is_open[row]]
+            rows = np.array(near, dtype=np.int64) if near else rows
+        gain = self.gain(rows)
+        if arm == "forest":
+            order = np.argsort(-gain, kind="stable")[: POOL // 2]
+            extra = self.rng.choice(len(rows), size=min(len(rows), POOL // 2), replace=False)
+            rows = rows[np.unique(np.concatenate([order, extra]))]
+            gain = self._forest_gain(rows)
+        score = gain * self.trials.feasibility()[rows] / cost_s[rows]
+        return int(rows[np.argmax(score)])
+
+    def gain(self, rows: np.ndarray) -> np.ndarray:
+        """Return the expected improvement (log-ratio) at rows by the process."""
+        posterior = self.posterior()
+        assert posterior is not None
+        return expected_improvement(Posterior(posterior.mean[rows], posterior.sd[rows]), self._threshold())
+
+    def _threshold(self) -> float:
+        best = self.incumbent()
+        if best is not None:
+            return best[1]
+        posterior = self.posterior()
+        assert posterior is not None
+        return float(np.max(posterior.mean[[item.row for item in self.trials.known()]]))
+
+    def _forest_gain(self, rows: np.ndarray) -> np.ndarray:
+        known, values, _ = _arrays(self.trials.known())
+        forest = Forest(self.table, self.rng)
+        forest.fit(known, values)
+        is_good = [item.row for item in self.trials.known() if item.label == "feasible"] or list(known)
+        threshold = float(np.min(forest.predict(np.array(is_good)).mean))
+        return expected_improvement(forest.predict(rows), threshold)
+
+
+def expected_improvement(posterior: Posterior, threshold: float) -> np.ndarray:
+    """Return E[max(0, threshold - value)] (Jones, Schonlau & Welch 1998, eq. 15)."""
+    from scipy.special import ndtr
+
+    gap = threshold - posterior.mean
+    z = gap / posterior.sd
+    density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+    found: np.ndarray = np.maximum(gap * ndtr(z) + posterior.sd * density, 1e-300)
+    return found
+
+
+def _arrays(known: list[Tried]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, values and variances."""
+    rows = np.array([item.row for item in known], dtype=np.int64)
+    values = np.array([item.value for item in known], dtype=float)
+    return rows, values, np.array([item.sd for item in known]) ** 2

@@ -1,0 +1,127 @@
+"""The order of a search over rows: screening of artifacts, then the portfolio, until nothing is likely to gain.
+
+It knows no configuration and no clock: costs and the end of screening are told.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from tuner.study.encoding import PointTable
+from tuner.study.portfolio import ROTATION, Arm, Portfolio
+from tuner.study.stopping import StopRule
+from tuner.study.trying import Tried
+
+__all__ = ["Costs", "Searcher"]
+
+BUILD_S = 20.0
+"""Assumed for an artifact while no build has been seen."""
+TRIAL_S = 5.0
+LEAST_TRIAL_S = 0.5
+WORTHWHILE = 0.25
+
+
+class Costs:
+    """Expected seconds of a trial by row: building what is not built, and a trial of its backend."""
+
+    def __init__(self, table: PointTable) -> None:
+        self.table = table
+        self.built: set[int] = set()
+        self._build_s: list[float] = []
+        self._trial_s: dict[int, list[float]] = {}
+
+    def note(self, row: int, *, build_s: float, trial_s: float) -> None:
+        """Keep what a trial cost."""
+        self.built.add(int(self.table.artifacts[row]))
+        if build_s > 0:
+            self._build_s.append(build_s)
+        if trial_s > 0:
+            self._trial_s.setdefault(int(self.table.codes[row, 0]), []).append(trial_s)
+
+    def by_row(self) -> np.ndarray:
+        """Return the expected seconds."""
+        table = self.table
+        build_s = float(np.mean(self._build_s)) if self._build_s else BUILD_S
+        seen = [seconds for group in self._trial_s.values() for seconds in group]
+        found: np.ndarray = np.full(len(table), float(np.median(seen)) if seen else TRIAL_S)
+        for backend, group in self._trial_s.items():
+            found[table.codes[:, 0] == backend] = float(np.median(group[-8:]))
+        np.maximum(found, LEAST_TRIAL_S, out=found)
+        found += np.where(np.isin(table.artifacts, list(self.built)), 0.0, build_s)
+        return found
+
+
+class Searcher:
+    """Screening, then search, over the rows of one table.
+
+    Args:
+        table: The space.
+        seeds: Rows to screen first, in order.
+        seed: Of all choices.
+        rotation: Of the portfolio.
+    """
+
+    def __init__(
+        self, table: PointTable, *, seeds: Sequence[int], seed: int, rotation: Sequence[Arm] = ROTATION
+    ) -> None:
+        self.table = table
+        self.portfolio = Portfolio(table, seed=seed, rotation=rotation)
+        self.costs = Costs(table)
+        self.seeds: deque[int] = deque(seeds)
+        self.is_screening = True
+        self._rule = StopRule()
+
+    def note(self, tried: Tried, *, build_s: float = 0.0, trial_s: float = 0.0) -> None:
+        """Take a trial into account."""
+        self.portfolio.note(tried)
+        self.costs.note(tried.row, build_s=build_s, trial_s=trial_s)
+
+    def next(
+        self, disabled: Iterable[int] = (), left_s: float | None = None
+    ) -> tuple[int, Literal["screen", "search"]] | None:
+        """Return the next row and why it is tried, None if no row is left.
+
+        Args:
+            disabled: Codes of backends that are not to be tried.
+            left_s: Rows that are expected to take longer are left out.
+        """
+        cost_s = self.costs.by_row()
+        allowed = ~np.isin(self.table.codes[:, 0], list(disabled))
+        if left_s is not None:
+            allowed &= cost_s <= left_s
+        is_open = self.portfolio.trials.open_rows() & allowed
+        while self.seeds:
+            row = self.seeds.popleft()
+            if is_open[row]:
+                return row, "screen"
+        if self.is_screening:
+            untried = self._worth_screening(is_open, cost_s)
+            if untried is not None:
+                return untried, "screen"
+            self.is_screening = False
+        chosen = self.portfolio.choose(cost_s, allowed=allowed, neighbours=self._neighbours)
+        return None if chosen is None else (chosen, "search")
+
+    def should_stop(self) -> str | None:
+        """Return why nothing untried is worth a trial, None while something may be."""
+        return None if self.seeds else self._rule.reason(self.portfolio)
+
+    def _worth_screening(self, is_open: np.ndarray, cost_s: np.ndarray) -> int | None:
+        """Return the row of an untried artifact with the most expected gain a second, if it comes near the best."""
+        tried = self.table.artifacts[list(self.portfolio.trials.tried)]
+        is_untried = is_open & ~np.isin(self.table.artifacts, tried)
+        if not is_untried.any() or self.portfolio.posterior() is None:
+            return None
+        rows = np.flatnonzero(is_open)
+        score = self.portfolio.gain(rows) * self.portfolio.trials.feasibility()[rows]
+        untried = is_untried[rows]
+        if score[untried].max() < WORTHWHILE * score.max():
+            return None
+        candidates = np.flatnonzero(untried)
+        return int(rows[candidates[np.argmax(score[candidates] / cost_s[rows[candidates]])]])
+
+    def _neighbours(self, row: int) -> list[int]:
+        """Return the rows in the table that differ in one value, or in what that makes active or not."""
+        return self.table.extend(self.table.space.neighbours(self.table.points[row]))
