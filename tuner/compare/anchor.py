@@ -85,7 +85,7 @@ class Anchor:
         if run.used_blocks():
             return run
         self.release()
-        self._run = self.fresh_run(self.rig.plan(run.warmed.call_s, run.warmed.call_s))
+        self._run = self.fresh_run(self.rig.plan(run.call_s, run.call_s))
         return self._run
 
     def fresh_run(self, plan: BlockPlan) -> Run:

@@ -36,9 +36,14 @@ class Run:
         """Return all calls of the blocks that count."""
         return [latency for block in self.used_blocks() for latency in block.latencies_s]
 
+    @property
+    def call_s(self) -> float:
+        """Return the seconds of a call for planning: the least window median, so that a disturbance plans nothing."""
+        return min((self.warmed.call_s, *self.warmed.windows_s))
+
     def cost(self) -> "ArmCost":
         """Return what another process of this configuration will cost."""
-        return ArmCost(open_s=self.open_s, warm_s=self.warmed.wall_s, call_s=self.warmed.call_s)
+        return ArmCost(open_s=self.open_s, warm_s=self.warmed.wall_s, call_s=self.call_s)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def run_bench(
     for number in range(processes):
         arm, run = rig.start(config, "a")
         try:
-            plan = rig.plan(run.warmed.call_s, run.warmed.call_s)
+            plan = rig.plan(run.call_s, run.call_s)
             lone_blocks(rig, arm, run, plan, plan.blocks)
             if fidelity_samples is not None and number == 0:
                 fidelity = rig.check_fidelity(arm, fidelity_samples).fidelity

@@ -90,7 +90,7 @@ def fresh_pair(
             arms[side] = start(rig, configs[side], side)
             stack.callback(arms[side][0].close)
         one, two = arms["a"][1], arms["b"][1]
-        plan = plan or rig.plan(one.warmed.call_s, two.warmed.call_s)
+        plan = plan or rig.plan(one.call_s, two.call_s)
         pairs = pair_blocks(rig, arms, plan, n_pairs or plan.blocks)
         return ProcessPair(one, two, tuple(pairs), plan, process_ratio(rig.target, one, two, pairs), first)
 
@@ -161,7 +161,7 @@ def _in_turn(
     for side in sides:
         arm, run = start(rig, configs[side], side)
         try:
-            plan = plan or rig.plan(run.warmed.call_s, run.warmed.call_s)
+            plan = plan or rig.plan(run.call_s, run.call_s)
             blocks[side] = lone_blocks(rig, arm, run, plan, n_pairs or plan.blocks)
         finally:
             arm.close()

@@ -156,7 +156,7 @@ class _Trial:
         try:
             if mine.warmed.kind == "dominated":
                 return self._outcome("pruned", math.log(mine.warmed.fastest_s / reference.warmed.fastest_s))
-            plan = self.rig.plan(mine.warmed.call_s, reference.warmed.call_s)
+            plan = self.rig.plan(mine.call_s, reference.call_s)
             if plan.use_anchor:
                 other = self._against_anchor(arm, mine, plan)
             else:
@@ -219,7 +219,7 @@ class _Trial:
         return self.anchor.fresh_run(self._plan_in_turn())
 
     def _plan_in_turn(self) -> BlockPlan:
-        call_s = self.anchor.reference().warmed.call_s
+        call_s = self.anchor.reference().call_s
         return self.rig.plan(call_s, call_s)
 
     def _is_hopeless(self, pairs: list[BlockPair], plan: BlockPlan) -> bool:

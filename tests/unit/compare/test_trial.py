@@ -215,3 +215,10 @@ def test_a_worker_that_outgrows_the_budget_is_refused(bench, named):
     outcome, _, _ = trial(bench, named, grown, base=SimModel(0.05, rss_bytes=2**19), memory_budget_bytes=2 * 2**20)
     assert outcome.failure.kind == "out_of_memory"
     assert "3 MiB resident, the budget is 2 MiB" in outcome.failure.message
+
+
+def test_a_disturbed_warm_up_does_not_make_a_slow_model(bench, named):
+    """Windows of 0.05, 0.05 and 0.9 s: blocks are planned for calls of 0.05 s."""
+    _, run = bench({"candidate": SimModel(0.05)}).start(named("candidate"), "a")
+    run.warmed = run.warmed.model_copy(update={"call_s": 0.9, "windows_s": (0.05, 0.05, 0.9)})
+    assert run.call_s == run.cost().call_s == 0.05
