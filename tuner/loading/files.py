@@ -28,14 +28,15 @@ def read_profile(path: Path) -> Profile:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from error
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not JSON ({error}); is it a profile written by autotune?") from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != PROFILE_SCHEMA:
         raise UsageError(f"{path}: schema {schema!r} where {PROFILE_SCHEMA!r} is read; tune again with this version")
     profile = Profile.from_json(text, source=str(path))
-    for config in (profile.best.config, profile.baseline.config, profile.fallback.config):
-        check_env(config.process.env)
+    challenger = () if profile.challenger is None else (profile.challenger,)
+    for holder in (profile.best, profile.baseline, profile.fallback, *challenger):
+        check_env(holder.config.process.env)
     for file in profile.best.artifacts:
         check_relative(file.path)
     return profile

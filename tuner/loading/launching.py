@@ -59,9 +59,16 @@ def came_too_late(config: Config, host: Host, environ: Mapping[str, str], maps: 
             missing[f"process.env.{name}"] = f"{name}={value} must be set before the program starts"
     text = maps if maps is not None else read_maps()
     for field, library in (("allocator", config.process.allocator), ("openmp_runtime", config.process.openmp_runtime)):
-        if library is not None and f"lib{library}" not in text:
+        if library is not None and not is_mapped(library, text):
             missing[f"process.{field}"] = f"{library} must be preloaded before the program starts"
     return missing
+
+
+def is_mapped(library: str, maps: str) -> bool:
+    """Say whether a library is in the text of /proc/PID/maps, under the file name that its name stands for here."""
+    path = libraries.find(library)
+    stem = Path(path).name.partition(".so")[0] if path is not None else f"lib{library}"
+    return f"/{stem}.so" in maps
 
 
 def read_maps() -> str:

@@ -30,7 +30,7 @@ def show_study(directory: Path, *, as_json: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     for name in ("trial", "state", "p50", "against the anchor", "config"):
-        table.add_column(name)
+        table.add_column(name, no_wrap=name != "config", overflow="fold")
     for record in sorted(records, key=lambda record: (record.value is None, record.value or 0.0)):
         table.add_row(
             str(record.number), state_of(record), p50_of(record), ratio_of(record), config_line(record.config)
