@@ -13,7 +13,7 @@ MAX_REDOS = 2
 BACK_OFF_S = (5.0, 15.0)
 BACK_OFF_SHARE = 0.05
 GIVE_UP_SHARE = 0.30
-_LEAST_PAIRS = 6
+_LEAST_REDONE = 3
 
 
 def dirty_reasons(
@@ -72,9 +72,9 @@ class GateState:
     is_open: bool = False
 
     def after_pair(self, *, was_redone: bool) -> "GateState":
-        """Count one finished pair; open the gate once more than 30% of at least six pairs were redone."""
+        """Count one finished pair; open the gate once three pairs and more than 30% of all were redone."""
         pairs, redone = self.pairs + 1, self.redone + was_redone
-        is_open = self.is_open or (pairs >= _LEAST_PAIRS and redone > GIVE_UP_SHARE * pairs)
+        is_open = self.is_open or (redone >= _LEAST_REDONE and redone > GIVE_UP_SHARE * pairs)
         return replace(self, pairs=pairs, redone=redone, is_open=is_open)
 
     def may_redo(self, redos: int) -> bool:

@@ -75,3 +75,10 @@ def test_a_few_redos_keep_the_gate():
     for number in range(10):
         state = state.after_pair(was_redone=number >= 7)
     assert not state.is_open
+
+
+def test_two_bad_pairs_at_the_start_keep_the_gate():
+    """A burst while the first trial runs is not the host's nature; a third bad pair is."""
+    state = GateState(budget_s=900).after_pair(was_redone=True).after_pair(was_redone=True)
+    assert not state.is_open
+    assert state.after_pair(was_redone=True).is_open
