@@ -112,8 +112,8 @@ class PointTable:
 
     @cached_property
     def one_hot(self) -> np.ndarray:
-        """The codes as zeros and ones, float32 (rows by codes of all columns)."""
-        found = np.zeros((len(self.points), self.offsets[-1]), dtype=np.float32)
+        """The codes as zeros and ones (rows by codes of all columns)."""
+        found = np.zeros((len(self.points), self.offsets[-1]))
         rows = np.arange(len(self.points))
         for position, offset in enumerate(self.offsets[:-1]):
             found[rows, offset + self.codes[:, position]] = 1.0

@@ -1,4 +1,7 @@
-"""Extremely randomised trees over coded points (Geurts, Ernst & Wehenkel 2006): a model that assumes no smoothness."""
+"""Extremely randomised trees over coded points (Geurts, Ernst & Wehenkel 2006): a model that assumes no smoothness.
+
+All trees grow together, level by level, and the rows asked about fall through them as they grow.
+"""
 
 from dataclasses import dataclass
 
@@ -7,113 +10,103 @@ import numpy as np
 from tuner.study.encoding import PointTable
 from tuner.study.surrogate import Posterior
 
-__all__ = ["Forest"]
+__all__ = ["forest_posterior"]
 
 N_TREES = 40
+N_LEVELS = 16
 LEAST_LEAF = 2
 LEAST_SD = 0.01
 
 
 @dataclass
-class _Tree:
-    """Nodes as lists: the column asked, which of its codes go left, both children, mean and variance of the leaf."""
+class _Flow:
+    """Samples or questions on their way: codes, node, and what goes with them."""
 
-    column: list[int]
-    goes_left: list[np.ndarray]
-    children: list[list[int]]
-    mean: list[float]
-    variance: list[float]
+    codes: np.ndarray
+    node: np.ndarray
+    what: np.ndarray
+
+    def kept(self, mask: np.ndarray) -> "_Flow":
+        return _Flow(self.codes[mask], self.node[mask], self.what[mask])
 
 
-class Forest:
-    """Trees grown on trials of one table.
+@dataclass(frozen=True)
+class _Splits:
+    """One random split of every column, by node: a threshold for numbers, a random side for each category."""
+
+    thresholds: np.ndarray
+    sides: np.ndarray
+    is_number: np.ndarray
+    offsets: np.ndarray
+
+    def goes_left(self, codes: np.ndarray, node: np.ndarray, column: np.ndarray) -> np.ndarray:
+        below = codes < self.thresholds[node, column]
+        return np.where(self.is_number[column], below, self.sides[node, self.offsets[column] + codes])
+
+
+def forest_posterior(
+    table: PointTable, rows: np.ndarray, values: np.ndarray, asked: np.ndarray, rng: np.random.Generator
+) -> Posterior:
+    """Return mean and standard deviation at rows `asked`: the spread of the trees and the spread inside their leaves.
 
     Args:
         table: Rows and codes.
+        rows: Rows that were tried.
+        values: Their ln ratios.
+        asked: Rows to predict.
         rng: Of the splits.
     """
+    is_number = np.array([column.places is not None for column in table.columns])
+    offsets = np.array(table.offsets)
+    samples = _Flow(
+        np.tile(table.codes[rows], (N_TREES, 1)), np.repeat(np.arange(N_TREES), len(rows)), np.tile(values, N_TREES)
+    )
+    places = np.arange(N_TREES * len(asked))
+    questions = _Flow(np.tile(table.codes[asked], (N_TREES, 1)), np.repeat(np.arange(N_TREES), len(asked)), places)
+    means, variances = np.zeros(len(places)), np.zeros(len(places))
+    for level in range(N_LEVELS):
+        order = np.argsort(samples.node, kind="stable")
+        samples = _Flow(samples.codes[order], samples.node[order], samples.what[order])
+        starts = np.flatnonzero(np.diff(samples.node, prepend=-1))
+        counts = np.diff(np.append(starts, len(samples.node)))
+        mean = np.add.reduceat(samples.what, starts) / counts
+        square = np.add.reduceat(samples.what**2, starts) / counts
+        low, high = np.minimum.reduceat(samples.codes, starts), np.maximum.reduceat(samples.codes, starts)
+        is_leaf = (counts <= LEAST_LEAF) | (low == high).all(axis=1) | (level == N_LEVELS - 1)
+        ends = is_leaf[questions.node]
+        means[questions.what[ends]] = mean[questions.node[ends]]
+        variances[questions.what[ends]] = np.maximum(square - mean**2, 0.0)[questions.node[ends]]
+        samples, questions = samples.kept(~is_leaf[samples.node]), questions.kept(~ends)
+        if not len(samples.node):
+            break
+        thresholds = low + 1 + np.floor(rng.random(low.shape) * (high - low))
+        splits = _Splits(thresholds, rng.random((len(counts), offsets[-1])) < 0.5, is_number, offsets)  # noqa: PLR2004
+        _descend(samples, questions, splits)
+    shape = (N_TREES, len(asked))
+    spread = means.reshape(shape).var(axis=0) + variances.reshape(shape).mean(axis=0)
+    return Posterior(means.reshape(shape).mean(axis=0), np.sqrt(spread + LEAST_SD**2))
 
-    def __init__(self, table: PointTable, rng: np.random.Generator) -> None:
-        self.table = table
-        self.rng = rng
-        self._width = max(column.n_codes for column in table.columns)
-        self._trees: list[_Tree] = []
 
-    def fit(self, rows: np.ndarray, values: np.ndarray) -> None:
-        """Grow the trees anew."""
-        codes = self.table.codes[rows]
-        self._trees = []
-        for _ in range(N_TREES):
-            tree = _Tree([], [], [], [], [])
-            self._grow(tree, codes, values)
-            self._trees.append(tree)
-
-    def predict(self, rows: np.ndarray) -> Posterior:
-        """Return mean and standard deviation at rows: the spread of the trees and the spread inside their leaves."""
-        codes = self.table.codes[rows].astype(np.int64)
-        means = np.empty((len(self._trees), len(rows)))
-        variances = np.empty_like(means)
-        for number, tree in enumerate(self._trees):
-            column = np.array(tree.column)
-            goes_left = np.array(tree.goes_left)
-            children = np.array(tree.children)
-            node = np.zeros(len(rows), dtype=np.int64)
-            active = np.flatnonzero(column[node] >= 0)
-            while len(active):
-                here = node[active]
-                is_left = goes_left[here, codes[active, column[here]]]
-                node[active] = children[here, is_left.astype(np.int64)]
-                active = active[column[node[active]] >= 0]
-            means[number] = np.array(tree.mean)[node]
-            variances[number] = np.array(tree.variance)[node]
-        spread = means.var(axis=0) + variances.mean(axis=0)
-        return Posterior(means.mean(axis=0), np.sqrt(spread + LEAST_SD**2))
-
-    def _grow(self, tree: _Tree, codes: np.ndarray, values: np.ndarray) -> int:
-        """Add the node of some trials and all below it; return its number."""
-        node = len(tree.column)
-        tree.column.append(-1)
-        tree.goes_left.append(np.zeros(self._width, dtype=bool))
-        tree.children.append([node, node])
-        tree.mean.append(float(values.mean()))
-        tree.variance.append(float(values.var()))
-        split = self._split(codes, values) if len(values) > LEAST_LEAF else None
-        if split is None:
-            return node
-        column, goes_left = split
-        is_left = goes_left[codes[:, column]]
-        tree.column[node], tree.goes_left[node] = column, goes_left
-        right = self._grow(tree, codes[~is_left], values[~is_left])
-        left = self._grow(tree, codes[is_left], values[is_left])
-        tree.children[node] = [right, left]
-        return node
-
-    def _split(self, codes: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray] | None:
-        """Return the best of one random split of every column that differs, None if none does."""
-        best: tuple[float, int, np.ndarray] | None = None
-        for column in np.flatnonzero(np.ptp(codes, axis=0)):
-            seen = codes[:, column]
-            goes_left = self._random_side(int(column), seen)
-            is_left = goes_left[seen]
-            n_left = int(is_left.sum())
-            if n_left in (0, len(values)):
-                continue
-            left, right = values[is_left], values[~is_left]
-            gain = n_left * float(left.mean()) ** 2 + (len(values) - n_left) * float(right.mean()) ** 2
-            if best is None or gain > best[0]:
-                best = gain, int(column), goes_left
-        return None if best is None else (best[1], best[2])
-
-    def _random_side(self, column: int, seen: np.ndarray) -> np.ndarray:
-        """Return which codes go left: those below a random place, or a random set of categories."""
-        goes_left = np.zeros(self._width, dtype=bool)
-        n_codes = self.table.columns[column].n_codes
-        if self.table.columns[column].places is not None:
-            goes_left[: int(self.rng.integers(int(seen.min()) + 1, int(seen.max()) + 1))] = True
-            return goes_left
-        present = np.unique(seen)
-        chosen = self.rng.permutation(present)[: int(self.rng.integers(1, len(present)))]
-        goes_left[:n_codes] = self.rng.random(n_codes) < 0.5  # noqa: PLR2004 - unseen codes go either way
-        goes_left[present] = False
-        goes_left[chosen] = True
-        return goes_left
+def _descend(samples: _Flow, questions: _Flow, splits: _Splits) -> None:
+    """Move all down one level, through the split that explains most; a node without a real split stays whole."""
+    columns = np.arange(samples.codes.shape[1])
+    is_left = splits.goes_left(samples.codes, samples.node[:, None], columns[None, :])
+    present, compact = np.unique(samples.node, return_inverse=True)
+    starts = np.flatnonzero(np.diff(compact, prepend=-1))
+    n_all = np.diff(np.append(starts, len(compact)))[:, None]
+    n_left = np.add.reduceat(is_left.astype(np.int64), starts)
+    left = np.add.reduceat(is_left * samples.what[:, None], starts)
+    right = np.add.reduceat(samples.what, starts)[:, None] - left
+    is_real = (n_left > 0) & (n_left < n_all)
+    gain = np.where(is_real, left**2 / np.maximum(n_left, 1) + right**2 / np.maximum(n_all - n_left, 1), -1.0)
+    best = np.zeros(int(splits.thresholds.shape[0]), dtype=np.int64)
+    has_split = np.zeros(len(best), dtype=bool)
+    best[present], has_split[present] = gain.argmax(axis=1), is_real.any(axis=1)
+    children = []
+    for flow in (samples, questions):
+        column = best[flow.node]
+        codes = flow.codes[np.arange(len(column)), column]
+        goes_left = splits.goes_left(codes, flow.node, column) & has_split[flow.node]
+        children.append(2 * flow.node + goes_left)
+    fresh = np.unique(children[0])
+    samples.node, questions.node = (np.searchsorted(fresh, child) for child in children)

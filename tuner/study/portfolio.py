@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from tuner.study.encoding import PointTable
-from tuner.study.forest import Forest
+from tuner.study.forest import forest_posterior
 from tuner.study.surrogate import Gaussian, Posterior
 from tuner.study.trying import Trials, Tried
 
@@ -116,11 +116,10 @@ class Portfolio:
 
     def _forest_gain(self, rows: np.ndarray) -> np.ndarray:
         known, values, _ = _arrays(self.trials.known())
-        forest = Forest(self.table, self.rng)
-        forest.fit(known, values)
-        is_good = [item.row for item in self.trials.known() if item.label == "feasible"] or list(known)
-        threshold = float(np.min(forest.predict(np.array(is_good)).mean))
-        return expected_improvement(forest.predict(rows), threshold)
+        good = np.array([item.row for item in self.trials.known() if item.label == "feasible"] or known, dtype=np.int64)
+        found = forest_posterior(self.table, known, values, np.concatenate([good, rows]), self.rng)
+        threshold = float(np.min(found.mean[: len(good)]))
+        return expected_improvement(Posterior(found.mean[len(good) :], found.sd[len(good) :]), threshold)
 
 
 def expected_improvement(posterior: Posterior, threshold: float) -> np.ndarray:

@@ -83,18 +83,18 @@ class Gaussian:
         from scipy.linalg import solve_triangular
 
         cross = self._cross(rows)
-        mean = cross @ self._weights.astype(np.float32) + self._level
-        half = solve_triangular(self._factor.astype(np.float32), cross.T, lower=True, check_finite=False)
+        mean = cross @ self._weights + self._level
+        half = solve_triangular(self._factor, cross.T, lower=True, check_finite=False)
         variance = self._own_variance() - np.einsum("ij,ij->j", half, half)
-        return Posterior(mean.astype(float), np.sqrt(np.maximum(variance.astype(float), 1e-10)))
+        return Posterior(mean, np.sqrt(np.maximum(variance, 1e-10)))
 
     def draw(self, rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return `n` joint draws of the noise-free values at rows (n by rows)."""
         from scipy.linalg import solve_triangular
 
-        cross = self._cross(rows).astype(float)
+        cross = self._cross(rows)
         half = solve_triangular(self._factor, cross.T, lower=True)
-        covariance = self._between(rows, rows).astype(float) - half.T @ half
+        covariance = self._between(rows, rows) - half.T @ half
         covariance[np.diag_indices_from(covariance)] += 1e-6
         factor = np.linalg.cholesky(covariance)
         mean = cross @ self._weights + self._level
@@ -133,9 +133,9 @@ class Gaussian:
             seen = likeness[:, self.table.codes[others, d]]
             added.append(main[d] * seen)
             multiplied.append(np.log(1 - share[d] + share[d] * seen))
-        total = one_hot @ np.concatenate(added).astype(np.float32)
-        product = np.exp(one_hot @ np.concatenate(multiplied).astype(np.float32))
-        found: np.ndarray = total + np.float32(np.exp(2 * self.theta[-2])) * product + np.float32(CONSTANT**2)
+        total = one_hot @ np.concatenate(added)
+        product = np.exp(one_hot @ np.concatenate(multiplied))
+        found: np.ndarray = total + np.exp(2 * self.theta[-2]) * product + CONSTANT**2
         return found
 
     def _own_variance(self) -> float:
