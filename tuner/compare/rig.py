@@ -111,6 +111,18 @@ class Rig:
         self.tell("warmed", side=side, arm_id=arm.arm_id, call_s=warmed.call_s, warmup=warmed.kind)
         return arm, Run(side, arm.arm_id, config, arm.loaded, warmed, open_s)
 
+    def warm_again(self, arm: Arm, run: Run) -> None:
+        """Warm up a stopped arm that was given up too early, this time without a limit; its first call stays on record.
+
+        Raises:
+            TrialError: The worker died.
+        """
+        with self._measuring():
+            arm.resume()
+            warmed = arm.warm(cap_s=self._warm_cap_s(run.config))
+            arm.pause()
+        run.warmed = warmed.model_copy(update={"first_call_s": run.warmed.first_call_s})
+
     def block(self, arm: Arm, run: Run, plan: BlockPlan, *, order: int, pair: int) -> Block:
         """Time one block of a stopped arm, stop it again, and append the block to `run`.
 

@@ -1,12 +1,13 @@
 """A trial: one fresh process of a candidate against the resident anchor, two block pairs, early end when hopeless."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 from typing import Literal
 
 from tuner.compare.anchor import Anchor, baseline_error
-from tuner.compare.arms import ArmCost, BlockPair, Run, Side, mark_unused
+from tuner.compare.arms import BlockPair, Run, Side, mark_unused
+from tuner.compare.outcome import TrialOutcome
 from tuner.compare.pairs import ArmFailed, lone_blocks, pair_blocks
 from tuner.compare.pooling import measurement_of
 from tuner.compare.protocols import Arm
@@ -14,56 +15,18 @@ from tuner.compare.rig import Rig
 from tuner.compare.targets import pair_ratio, process_ratio
 from tuner.errors import TrialError
 from tuner.measure.plan import BlockPlan
-from tuner.messages import FidelityDone, Loaded, Warmed
+from tuner.messages import FidelityDone
 from tuner.records.config import Config
-from tuner.records.measurement import Block, Failure, Fidelity, Measurement
+from tuner.records.measurement import Block, Failure
+
+__all__ = ["TrialOutcome", "refit", "run_trial"]
 
 PRUNE_RATIO = 1.10
 PRUNE_Z = 2.326
 """One-sided .01; the spread is pooled over the study, so a normal quantile."""
 _INCUMBENT_PAIRS = 2
 _ANCHOR_LIVES = 3
-
-
-@dataclass(frozen=True)
-class TrialOutcome:
-    """What one trial found.
-
-    Attributes:
-        state: ``measured``; ``pruned`` (stopped early, `value` is an estimate); ``failed`` (see `failure`).
-        value: ln(cost / cost of the anchor), lower is better, on the scale of the study's first anchor; None if failed.
-        ratios: ln(cost / cost) of every used block pair, raw.
-        candidate_blocks: Every block, redone ones included (``is_used`` false).
-        anchor_blocks: The same of the anchor.
-        anchor_id: The anchor's process; None where the trial failed before it was needed.
-        measurement: Pooled figures of the used blocks, None if failed or dominated.
-        stopped_early: Fidelity: the quick look refused the candidate.
-        cost: What another process of this configuration will cost.
-        measure_s: Seconds this trial took on the bench.
-        low_confidence: The gate had been given up.
-    """
-
-    config: Config
-    state: Literal["measured", "pruned", "failed"]
-    measure_s: float
-    value: float | None = None
-    ratios: tuple[float, ...] = ()
-    candidate_blocks: tuple[Block, ...] = ()
-    anchor_blocks: tuple[Block, ...] = ()
-    anchor_id: str | None = None
-    loaded: Loaded | None = None
-    warmed: Warmed | None = None
-    measurement: Measurement | None = None
-    fidelity: Fidelity | None = None
-    stopped_early: bool = False
-    failure: Failure | None = None
-    cost: ArmCost | None = None
-    low_confidence: bool = False
-
-    @property
-    def is_estimate(self) -> bool:
-        """Return whether the value comes from a trial that was stopped early."""
-        return self.state == "pruned"
+QUICK_LOOK = BlockPlan(n=3, discard_calls=1, discard_s=0.0)
 
 
 def run_trial(
@@ -155,7 +118,10 @@ class _Trial:
         self.mine = mine
         try:
             if mine.warmed.kind == "dominated":
-                return self._outcome("pruned", math.log(mine.warmed.fastest_s / reference.warmed.fastest_s))
+                anchor_s = self._anchor_call_now(reference)
+                if mine.warmed.fastest_s > (limit_s or 0.0) * max(1.0, anchor_s / reference.warmed.fastest_s):
+                    return self._outcome("pruned", math.log(mine.warmed.fastest_s / anchor_s))
+                self.rig.warm_again(arm, mine)
             plan = self.rig.plan(mine.call_s, reference.call_s)
             if plan.use_anchor:
                 other = self._against_anchor(arm, mine, plan)
@@ -172,6 +138,20 @@ class _Trial:
             other = self.anchor.time_alone()
         value = process_ratio(self.rig.target, mine, other, self.pairs)
         return self._outcome("pruned" if is_cut else "measured", value)
+
+    def _anchor_call_now(self, reference: Run) -> float:
+        """Return the fastest of a few calls of the anchor now: where the whole host is slow, nobody is dominated."""
+        if not self.rig.plan(reference.call_s, reference.call_s).use_anchor:
+            return reference.warmed.fastest_s
+        resident, theirs = self.anchor.arm()
+        try:
+            block = self.rig.block(resident, theirs, QUICK_LOOK, order=0, pair=0)
+        except TrialError:
+            self.anchor.lost()
+            return reference.warmed.fastest_s
+        mark_unused(theirs, [block])
+        self.anchor_blocks += theirs.blocks
+        return min(block.latencies_s)
 
     def _against_anchor(self, arm: Arm, mine: Run, plan: BlockPlan) -> Run:
         """Interleave blocks with the anchor; when it died, open another and begin again."""

@@ -8,7 +8,7 @@ from tuner.compare.anchor import Anchor, Incumbent
 from tuner.compare.trial import run_trial
 from tuner.errors import HostError
 from tuner.records.workload import Objective
-from tuner.replay.script import Mishap, SimModel
+from tuner.replay.script import Disturbance, Mishap, SimModel
 
 BASE = SimModel(0.05)
 
@@ -81,7 +81,7 @@ def test_a_baseline_that_does_not_load_is_a_clear_error(bench, named):
 
 
 def test_dominated_candidates_cost_three_calls(bench, named):
-    """Above three times the incumbent's p50: pruned with an estimate, no block is run."""
+    """Above three times the incumbent's p50: pruned with an estimate, no block of it is run."""
     incumbent = Incumbent(named("best"), math.log(0.4), 0.02, 0.02)
     outcome, _, _ = trial(bench, named, SimModel(0.2), incumbent=incumbent)
     assert (outcome.state, outcome.is_estimate, outcome.candidate_blocks) == ("pruned", True, ())
@@ -222,3 +222,16 @@ def test_a_disturbed_warm_up_does_not_make_a_slow_model(bench, named):
     _, run = bench({"candidate": SimModel(0.05)}).start(named("candidate"), "a")
     run.warmed = run.warmed.model_copy(update={"call_s": 0.9, "windows_s": (0.05, 0.05, 0.9)})
     assert run.call_s == run.cost().call_s == 0.05
+
+
+def test_nobody_is_dominated_while_the_whole_host_is_slow(bench, named):
+    """Everything is 18 times slower, the anchor too: the candidate is measured, not pruned."""
+    storm = Disturbance(from_s=6.0, to_s=1e9, log_slower=2.9)
+    rig = bench({"base": BASE, "candidate": SimModel(0.04)}, disturbances=[storm])
+    anchor = Anchor(named("base"), rig)
+    anchor.reference()
+    rig.clock.sleep(6.0)
+    anchor.incumbent = Incumbent(named("base"), 0.0, 0.05, 0.05)
+    outcome = run_trial(named("candidate"), anchor, rig)
+    assert (outcome.state, outcome.value) == ("measured", pytest.approx(math.log(0.8)))
+    assert outcome.warmed.first_call_s == pytest.approx(0.12)
