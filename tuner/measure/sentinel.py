@@ -12,7 +12,7 @@ import numpy as np
 
 HostClass = Literal["quiet", "ok", "noisy", "hostile"]
 
-SPIN_S = 0.005
+SPINS = 5000
 SWEEP_BYTES = 64 * 2**20
 _SPIN_DOUBLES = 2048
 _LIMITS: tuple[tuple[float, HostClass], ...] = ((0.01, "quiet"), (0.03, "ok"), (0.08, "noisy"))
@@ -21,7 +21,7 @@ _LIMITS: tuple[tuple[float, HostClass], ...] = ((0.01, "quiet"), (0.03, "ok"), (
 def run_sentinel(
     repeats: int, *, sweep_bytes: int = SWEEP_BYTES, clock_ns: Callable[[], int] = time.perf_counter_ns
 ) -> list[float]:
-    """Return the seconds of `repeats` loops; the amount of work is fixed by a calibration before the first.
+    """Return the seconds of `repeats` loops; the work is the same in every process, so that loops can be compared.
 
     Args:
         repeats: Loops, at least 1.
@@ -31,12 +31,11 @@ def run_sentinel(
     small = np.linspace(1.0, 2.0, _SPIN_DOUBLES)
     large = np.ones(max(1, sweep_bytes // 8))
     out = np.empty_like(small)
-    spins = _calibrate(small, out, clock_ns)
     large.sum()
     samples: list[float] = []
     for _ in range(repeats):
         started = clock_ns()
-        for _ in range(spins):
+        for _ in range(SPINS):
             np.multiply(small, small, out=out)
         large.sum()
         samples.append((clock_ns() - started) / 1e9)
@@ -53,14 +52,3 @@ def host_class(samples_s: Sequence[float]) -> HostClass:
     """Return the class of the host by the coefficient of variation of its sentinel loops."""
     variation = coefficient_of_variation(samples_s)
     return next((name for limit, name in _LIMITS if variation < limit), "hostile")
-
-
-def _calibrate(small: np.ndarray, out: np.ndarray, clock_ns: Callable[[], int]) -> int:
-    """Return how many multiplications take 5 ms: the fastest of three tries, at most a million."""
-    per_spin = float("inf")
-    for _ in range(3):
-        started = clock_ns()
-        for _ in range(200):
-            np.multiply(small, small, out=out)
-        per_spin = min(per_spin, (clock_ns() - started) / 1e9 / 200)
-    return min(1_000_000, max(1, round(SPIN_S / max(per_spin, 1e-9))))

@@ -230,3 +230,21 @@ def test_bench_of_a_config_that_fails_is_a_trial_error(bench, named):
     """The caller says what failed."""
     with pytest.raises(TrialError, match="crash"):
         run_bench(named("a"), bench({"a": SimModel(0.05, fault="crash")}))
+
+
+def test_the_same_seed_plays_the_same_playoff(bench, named):
+    """Orders, noise and verdict repeat; another seed differs."""
+    first, again, other = (
+        playoff(bench, named, SimModel(0.049), SimModel(0.05), noise=OK, seed=seed)[0].d for seed in (3, 3, 4)
+    )
+    assert first == again
+    assert first != other
+
+
+def test_swapping_the_arms_never_lets_both_win(bench, named):
+    """Two percent apart on a rough host: at most one of the two is called faster."""
+    verdicts = [
+        playoff(bench, named, SimModel(a), SimModel(b), noise=ROUGH, seed=5)[0].verdict
+        for a, b in ((0.049, 0.05), (0.05, 0.049))
+    ]
+    assert verdicts.count("WIN") < 2
