@@ -86,6 +86,32 @@ def test_graph_of_links_with_external_data_is_quantized(linked_onnx, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
 
 
+def test_large_weights_lie_beside_the_graph(tiny_bert, tmp_path, monkeypatch):
+    """Above the limit of one protobuf file, export and quantization keep weights in files of their own."""
+    monkeypatch.setattr("tuner.steps.onnx_export.EXTERNAL_DATA_BYTES", 1000)
+    monkeypatch.setattr("tuner.steps.ort_dynamic_int8.EXTERNAL_DATA_BYTES", 1000)
+    exported, quantized = tmp_path / "exported", tmp_path / "quantized"
+    inputs = {"source": tiny_bert.directory, "prepared": tiny_bert.prepared}
+    for name, directory in (("onnx_export", exported), ("ort_dynamic_int8", quantized)):
+        directory.mkdir()
+        step = plugin("tuner.steps", name)
+        step.build(inputs, step.Settings(), directory)
+        inputs = {**inputs, name: directory}
+        assert {file.name for file in directory.iterdir()} == {"model.onnx", "model.onnx.data"}
+    for answer, reference in answers(exported, tiny_bert, tmp_path):
+        np.testing.assert_allclose(answer["last_hidden_state"], reference["last_hidden_state"], atol=1e-4)
+    assert len(answers(quantized, tiny_bert, tmp_path)) == 16
+
+
+def test_graph_that_answers_otherwise_is_refused(tiny_bert, tmp_path, monkeypatch):
+    """The check on other shapes compares figures, not only sizes."""
+    monkeypatch.setattr("tuner.steps.onnx_export.LARGEST_ERROR", 0.0)
+    step = plugin("tuner.steps", "onnx_export")
+    inputs = {"source": tiny_bert.directory, "prepared": tiny_bert.prepared}
+    with pytest.raises(Unsupported, match="differs from PyTorch by"):
+        step.build(inputs, step.Settings(exporter="torchscript"), tmp_path)
+
+
 def test_step_without_its_input_is_unsupported(tiny_bert, tmp_path):
     """Quantizing a directory that holds no graph says what is missing."""
     step = plugin("tuner.steps", "ort_dynamic_int8")
