@@ -10,19 +10,25 @@ from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionErro
 from rich.console import Console
 
 import tuner
+from tuner.cli.benching import bench
 from tuner.cli.checking import check
+from tuner.cli.doctoring import doctor
 from tuner.cli.executing import exec_
 from tuner.cli.host import host
 from tuner.cli.showing import show
 from tuner.cli.tune import tune
+from tuner.cli.verifying import verify
 from tuner.errors import TunerError, UsageError
 
 COMMANDS: dict[str, Callable[..., int | None]] = {
     "tune": tune,
     "show": show,
     "check": check,
+    "verify": verify,
+    "bench": bench,
     "exec": exec_,
     "host": host,
+    "doctor": doctor,
 }
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130

@@ -2,7 +2,6 @@
 
 from rich.table import Table
 from rich.text import Text
-from rich.text import Text
 
 from tuner.hardware.lists import format_cpu_list
 from tuner.records.hardware import Cache, Host

@@ -1,7 +1,7 @@
 """The readable summary of a profile: baseline, best, interval, what changed, what to type next."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -66,13 +66,18 @@ def headline(profile: Profile) -> Text:
 
 def table(profile: Profile) -> Table:
     """Return baseline and best (and challenger) side by side."""
-    found = Table(box=None, pad_edge=False)
-    found.add_column("")
     columns: list[tuple[str, Measurement]] = [("baseline", profile.baseline.measurement)]
     if profile.best.config != profile.baseline.config:
         columns.append(("best", profile.best.measurement))
     if profile.challenger is not None and profile.challenger.config != profile.best.config:
         columns.append(("challenger", profile.challenger.measurement))
+    return measurement_table(columns)
+
+
+def measurement_table(columns: Sequence[tuple[str, Measurement]]) -> Table:
+    """Return measurements side by side, one a column."""
+    found = Table(box=None, pad_edge=False)
+    found.add_column("")
     for name, _ in columns:
         found.add_column(name, justify="right")
     rows: list[tuple[str, Callable[[Measurement], str]]] = [
