@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from tuner.errors import UsageError
+from tuner.hardware import libraries
 from tuner.hardware.cgroups import ControlGroups
 from tuner.hardware.core_classes import read_core_classes
 from tuner.hardware.cpuinfo import cpu_model, isa_flags, parse_cpuinfo
@@ -50,6 +51,7 @@ def detect(root: Path = Path("/"), affinity: str | None = None) -> Host:
     memory = read_memory(tree, groups.chain("memory"))
     nodes = read_nodes(tree, online, allowed, cpuset(tree, set_chain, "mems"), memory.total_bytes)
     note_split_sockets(tree, topology.packages, nodes.all)
+    preloadable = libraries.installed(root)
     sibling_counts = [len(siblings) for siblings in topology.siblings(online)]
     budget, bound_by = cpu_budget(len(online), len(allowed), quota)
     return Host(
@@ -82,6 +84,8 @@ def detect(root: Path = Path("/"), affinity: str | None = None) -> Host:
         swap_total_bytes=memory.swap_bytes,
         is_pinning_available=is_pinning_available,
         is_memory_policy_permitted=_probe(tree),
+        allocators=tuple(name for name in libraries.ALLOCATORS if name in preloadable),
+        openmp_runtimes=tuple(name for name in libraries.OPENMP_RUNTIMES if name in preloadable),
         notices=tuple(tree.notices),
         **system._asdict(),
     ).with_fingerprint()

@@ -65,6 +65,8 @@ class Host(Record):
         turbo: Whether frequencies above the nominal one are enabled.
         is_pinning_available: Whether masks can be set on this system.
         is_memory_policy_permitted: Outcome of a set_mempolicy probe, None if not probed.
+        allocators: Names of the memory allocators in system library folders, which may be preloaded.
+        openmp_runtimes: Names of the OpenMP runtimes there.
         fingerprint: sha256 over the facts whose change refuses a profile or has it checked again (`identity`).
     """
 
@@ -109,6 +111,8 @@ class Host(Record):
     clocksource: str | None = None
     is_pinning_available: bool = True
     is_memory_policy_permitted: bool | None = None
+    allocators: tuple[str, ...] = ()
+    openmp_runtimes: tuple[str, ...] = ()
 
     @property
     def n_allowed(self) -> int:

@@ -60,6 +60,8 @@ class Effective(Record):
         libraries: Mapped thread-pool, allocator and engine libraries, name to version or path.
         unverified: Settings that cannot be read back.
         settings: Read-back values by session setting.
+        environment: Variables that a config may set, as the process was started with them.
+        memory_policy: As the kernel says it, e.g. ``bind:0,1``; None where it cannot be asked.
     """
 
     threads: int | None = None
@@ -68,6 +70,8 @@ class Effective(Record):
     libraries: dict[str, str] = Field(default_factory=dict)
     unverified: tuple[str, ...] = ()
     settings: dict[str, Scalar] = Field(default_factory=dict)
+    environment: dict[str, str] = Field(default_factory=dict)
+    memory_policy: str | None = None
 
 
 class Notice(Record):

@@ -23,7 +23,7 @@ from tuner.messages import (
 )
 from tuner.records.config import Config, ProcessSettings
 from tuner.records.hardware import Host
-from tuner.records.measurement import Telemetry
+from tuner.records.measurement import Effective, Telemetry
 from tuner.runner.process import WorkerProcess
 from tuner.runner.sweeping import remember
 
@@ -171,6 +171,10 @@ class LocalRunner:
             cache_dir=str(self.cache_dir / "engines"),
         )
         loaded = worker.ask(command, Loaded, limit_s=self.load_limit_s)
+        wrong = process_not_applied(config.process, loaded.effective, self.host)
+        if wrong:
+            worker.close()
+            raise TrialError("load", "not_applied", "; ".join(wrong))
         return WorkerArm(config, worker, loaded, cpus)
 
     def sentinel(self, repeats: int) -> tuple[float, ...]:
@@ -180,6 +184,23 @@ class LocalRunner:
             return worker.ask(Probe(repeats=repeats), Probed, limit_s=60.0).samples_s["sentinel"]
         finally:
             worker.close()
+
+
+def process_not_applied(process: ProcessSettings, effective: Effective, host: Host) -> tuple[str, ...]:
+    """Return one text for every variable or memory policy that was asked for and that the worker was started without.
+
+    What cannot be read there (no /proc, no such system call) is left out.
+    """
+    found = effective.environment
+    wrong = [
+        f"process.env.{name}: asked {value}, started with {found.get(name)}"
+        for name, value in process.env.items()
+        if found and found.get(name) != value
+    ]
+    asked = memory_policy_text(process, host)
+    if asked is not None and effective.memory_policy not in (None, asked):
+        wrong.append(f"process.memory_policy: asked {asked}, in force {effective.memory_policy}")
+    return tuple(wrong)
 
 
 def memory_policy_text(process: ProcessSettings, host: Host) -> str | None:

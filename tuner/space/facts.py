@@ -37,6 +37,8 @@ FACTS: dict[str, tuple[str, ...]] = {
         "virtualized",
         "is_pinning_available",
         "is_memory_policy_permitted",
+        "allocators",  # names found in system library folders
+        "openmp_runtimes",
     ),
     "model": (
         "kind",

@@ -72,11 +72,12 @@ def resolve_backend(
     parameters = []
     for parameter in backend.parameters:
         step = step_of(parameter.name)
-        if (step and step not in steps) or (parameter.when and parameter.when.truth(facts) is False):
+        settled = {**facts, **work.constants}
+        if (step and step not in steps) or (parameter.when and parameter.when.truth(settled) is False):
             if parameter.name in work.fixed:
                 work.note("fix_without_effect", f"{parameter.name} has no effect here")
             continue
-        if parameter.when and parameter.when.truth(facts):
+        if parameter.when and parameter.when.truth(settled):
             parameter = replace(parameter, when=None)  # noqa: PLW2901 - the condition holds on this host for good
         parameters.append(_parameter(work, parameter, chains))
     rules = tuple(rule for rule in backend.rules if id(rule) not in work.settled and rule.require.parameters)

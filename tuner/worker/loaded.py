@@ -9,6 +9,8 @@ from typing import cast
 import numpy as np
 
 from tuner.backends.base import Backend, Batch, Context
+from tuner.environment import allowed_names
+from tuner.hardware.memory_policy import read_policy
 from tuner.measure import memory, timing
 from tuner.messages import BlockDone, CheckFidelity, FidelityDone, Load, Loaded, RunBlock, Warm, Warmed
 from tuner.plugins import plugin
@@ -62,12 +64,16 @@ class LoadedModel:
         if escaped and self.asked:
             thread, mask = next(iter(escaped.items()))
             wrong.append(f"mask: thread {thread} runs on CPUs {list(mask)}, outside {list(self.cpus)}")
+        environment = reading.started_with()
+        try:
+            maps = Path("/proc/self/maps").read_text()
+        except OSError:
+            maps = ""
+        if maps:
+            wrong += [f"LD_PRELOAD: {path} is not mapped" for path in reading.preloads_not_mapped(environment, maps)]
         if wrong:
             raise NotApplied("; ".join(wrong))
-        try:
-            libraries = reading.mapped_libraries(Path("/proc/self/maps").read_text())
-        except OSError:
-            libraries = {}
+        libraries = reading.mapped_libraries(maps)
         threads, precision = answer.pop("threads", None), answer.pop("precision", None)
         settings: dict[str, Scalar] = {
             name: value for name, value in answer.items() if isinstance(value, (bool, int, float, str))
@@ -83,6 +89,8 @@ class LoadedModel:
             libraries=libraries,
             unverified=tuple(cast("tuple[str, ...]", unverified)),
             settings=settings,
+            environment={name: environment[name] for name in allowed_names() if name in environment},
+            memory_policy=policy_text(),
         )
 
     def call(self, index: int) -> None:
@@ -134,6 +142,14 @@ class LoadedModel:
     def close(self) -> None:
         """Close the session."""
         self.session.close()
+
+
+def policy_text() -> str | None:
+    """Return the memory policy in force, ``default`` or mode and nodes."""
+    policy = read_policy()
+    if policy is None or not policy.nodes:
+        return policy and policy.mode
+    return f"{policy.mode}:{','.join(str(node) for node in policy.nodes)}"
 
 
 def read_batches(path: Path, n: int) -> list[Batch]:

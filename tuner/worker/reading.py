@@ -30,6 +30,23 @@ def mapped_libraries(maps: str) -> dict[str, str]:
     return found
 
 
+def started_with(path: Path = Path("/proc/self/environ")) -> dict[str, str]:
+    """Return the environment that this process was started with, which libraries read at load; empty without /proc."""
+    try:
+        entries = path.read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(entry).partition("=") for entry in entries if entry)
+    return {name: value for name, _, value in pairs}
+
+
+def preloads_not_mapped(environment: Mapping[str, str], maps: str) -> tuple[str, ...]:
+    """Return the libraries of LD_PRELOAD that are not mapped: ld.so ignores one it cannot load and goes on."""
+    asked = [path for path in re.split(r"[:\s]", environment.get("LD_PRELOAD", "")) if path]
+    mapped = {line[73:] for line in maps.splitlines() if len(line) > 73}  # noqa: PLR2004 - the path's column
+    return tuple(path for path in asked if path not in mapped and os.path.realpath(path) not in mapped)
+
+
 def thread_masks(task_directory: Path = Path("/proc/self/task")) -> dict[int, tuple[int, ...]]:
     """Return the CPU mask of every thread by thread id; empty where /proc is absent."""
     masks: dict[int, tuple[int, ...]] = {}

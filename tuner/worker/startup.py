@@ -47,21 +47,17 @@ def take_position(options: argparse.Namespace) -> None:
 
 
 def set_memory_policy(text: str) -> None:
-    """Call set_mempolicy(2): ``bind:0,1`` or ``interleave:0,1``; numactl is not needed.
+    """Put ``bind:0,1`` or ``interleave:0,1`` in force and read it back; only asked for on machines with nodes.
 
     Raises:
-        SystemExit: The system call is refused.
+        SystemExit: The policy is refused or not in force.
     """
-    mode, _, nodes = text.partition(":")
-    number = {"bind": 2, "interleave": 3}[mode]
-    mask = ctypes.c_ulong(sum(1 << int(node) for node in nodes.split(",")))
-    libc = ctypes.CDLL(None, use_errno=True)
-    set_mempolicy_number = {"x86_64": 238, "aarch64": 237}.get(os.uname().machine)
-    if set_mempolicy_number is None:
-        raise SystemExit("memory policy: not known for this machine type")
-    bits = ctypes.sizeof(mask) * 8
-    if libc.syscall(set_mempolicy_number, number, ctypes.byref(mask), bits + 1) != 0:
-        raise SystemExit(f"memory policy {text}: {os.strerror(ctypes.get_errno())}")
+    from tuner.hardware.memory_policy import parse_policy, set_policy
+
+    try:
+        set_policy(parse_policy(text))
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"memory policy {text}: {error}") from error
 
 
 def open_channels(options: argparse.Namespace) -> tuple[BufferedReader, FileIO]:
