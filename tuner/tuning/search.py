@@ -3,7 +3,6 @@
 import math
 import time
 
-from tuner.compare.costs import check_budget
 from tuner.study.objective import constraint_key
 from tuner.study.optuna_study import TrialBook, sampler_of
 from tuner.study.store import TrialRecord
@@ -19,15 +18,8 @@ STOPPED_EXHAUSTED = "space exhausted"
 
 
 def search(session: TuningSession) -> None:
-    """Run trials until the time before the playoff is spent, --trials is reached or nothing untried is worth it.
-
-    Raises:
-        UsageError: The budget does not hold the playoff's first look; names the least that works.
-    """
+    """Run trials until the time before the playoff is spent, --trials is reached or nothing untried is worth it."""
     plan = session.plan
-    assert session.baseline_cost is not None
-    blocks = session.rig.plan(session.baseline_cost.call_s, session.baseline_cost.call_s)
-    check_budget(plan.request.budget_s, session.baseline_cost, blocks)
     suggester = make_suggester(session)
     session.say("plan", f"{plan.space.size()} configurations, {len(suggester.screening())} of them for screening")
     began, n_new = time.monotonic(), 0

@@ -5,6 +5,7 @@ import time
 from statistics import stdev
 
 from tuner.compare.anchor import Incumbent, baseline_error
+from tuner.compare.costs import check_budget
 from tuner.compare.pairs import ArmFailed, lone_blocks
 from tuner.compare.pooling import measurement_of
 from tuner.compare.trial import TrialOutcome, run_trial
@@ -22,10 +23,14 @@ def measure_baseline(session: TuningSession) -> None:
     """Open the anchor and measure the baseline, or take its measurement from an earlier run of this study.
 
     Raises:
+        UsageError: The budget does not hold the playoff's first look; names the least that works.
         HostError: The baseline does not run.
     """
     _, run = session.anchor.arm()
     session.baseline_cost = run.cost()
+    check_budget(
+        session.plan.request.budget_s, session.baseline_cost, session.rig.plan(run.warmed.call_s, run.warmed.call_s)
+    )
     known = next((record for record in session.records if record.purpose == "baseline" and record.measurement), None)
     if known is None:
         known = measure_anchor(session)
