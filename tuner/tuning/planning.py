@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from tuner.backends.base import Backend
+from tuner.environment import check_env
 from tuner.errors import UsageError
 from tuner.models.data import check_data
 from tuner.models.digests import digest_file
 from tuner.models.inspect import inspect
+from tuner.plugins import plugin
 from tuner.records.base import digest_of
 from tuner.records.config import Config
 from tuner.records.hardware import Host
@@ -160,15 +164,31 @@ def baseline_config(path: str | None, model: ModelFacts) -> Config:
         UsageError: The file is not a config; there is no default for this kind of model.
     """
     if path is not None:
-        try:
-            return Config.from_json(Path(path).read_bytes(), source=path)
-        except OSError as error:
-            raise UsageError(f"--baseline {path}: cannot be read ({error.strerror})") from error
+        return read_baseline(path)
     if model.kind not in BASELINE_BACKENDS:
         raise UsageError(
             f"{model.source}: models of kind {model.kind} have no baseline yet; give --baseline CONFIG.json"
         )
     return Config(backend=BASELINE_BACKENDS[model.kind])
+
+
+def read_baseline(path: str) -> Config:
+    """Read a config and check it as far as that needs no process.
+
+    Raises:
+        UsageError: Not a config, an unknown backend or session setting, a variable that is not allowed.
+    """
+    try:
+        config = Config.from_json(Path(path).read_bytes(), source="config")
+        check_backends((config.backend,))
+        backend = cast("Backend", plugin("tuner.backends", config.backend))
+        backend.SessionSettings.from_json_object(config.session, source="session")
+        check_env(config.process.env)
+    except OSError as error:
+        raise UsageError(f"--baseline {path}: cannot be read ({error.strerror})") from error
+    except UsageError as error:
+        raise UsageError(f"--baseline {path}: {error}") from error
+    return config
 
 
 def fallback_config(space: ResolvedSpace, model: ModelFacts, baseline: Config) -> Config:
