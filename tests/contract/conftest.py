@@ -78,6 +78,27 @@ def tiny_bert(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def tiny_classifier(tmp_path_factory):
+    """Return a DistilBERT that labels tokens, without a tokenizer, prepared at one length."""
+    directory, prepared = tmp_path_factory.mktemp("classifier"), tmp_path_factory.mktemp("prepared")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the libraries' own
+        from transformers import DistilBertConfig, DistilBertForTokenClassification
+
+        shape = DistilBertConfig(
+            vocab_size=128, dim=32, n_layers=1, n_heads=2, hidden_dim=64, max_position_embeddings=64
+        )
+        DistilBertForTokenClassification(shape).save_pretrained(directory)
+        facts = inspect(str(directory))
+        workload = Workload(task=facts.task, lengths=(16,))
+        command = Prepare(
+            model=facts, workload=workload, data=None, directory=str(prepared), max_samples=16, sample_budget_s=5.0
+        )
+        prepare(command)
+    return TinyBert(directory, facts, workload, prepared)
+
+
+@pytest.fixture(scope="session")
 def tiny_onnx(tiny_bert, tmp_path_factory):
     """Return the directory of the tiny model's export."""
     directory = tmp_path_factory.mktemp("export")

@@ -66,6 +66,15 @@ def test_encoder_is_prepared_with_text(tiny_bert):
     assert np.linalg.norm(references[0]["vectors"]) == pytest.approx(1, abs=1e-5)
 
 
+def test_classifier_without_tokenizer_is_prepared_with_made_up_ids(tiny_classifier):
+    """Only the inputs that the model takes; logits are judged as classes."""
+    from tuner.records.model import Prepared
+
+    record = Prepared.from_json((tiny_classifier.prepared / "prepared.json").read_bytes())
+    assert [spec.name for spec in record.inputs] == ["input_ids", "attention_mask"]
+    assert (record.method, record.outputs, record.texts) == ("classes", ("logits",), "generated")
+
+
 def test_reference_agrees_with_itself(tiny_bert):
     """Judged against its own file the reference is perfect."""
     reference = open_reference(tiny_bert.facts)

@@ -60,6 +60,18 @@ def test_export_answers_what_pytorch_answers(tiny_bert, tmp_path, exporter, atte
         np.testing.assert_allclose(answer["last_hidden_state"], reference["last_hidden_state"], atol=1e-4)
 
 
+@pytest.mark.parametrize("backend", ["onnxruntime", "openvino"])
+def test_outputs_keep_their_names(tiny_classifier, tmp_path, backend):
+    """A tensor that a graph gives two names is answered by its output's."""
+    step = plugin("tuner.steps", "onnx_export")
+    inputs = {"source": tiny_classifier.directory, "prepared": tiny_classifier.prepared}
+    step.build(inputs, step.Settings(exporter="torchscript"), tmp_path)
+    engine = plugin("tuner.backends", backend)
+    context = Context(model=tiny_classifier.facts, workload=tiny_classifier.workload, cache_dir=str(tmp_path))
+    session = engine.open(tmp_path, engine.SessionSettings(), context)
+    assert list(session.run(tiny_classifier.compared()[0][0])) == ["logits"]
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from tuner.backends.base import Batch, Context, Settings
 from tuner.errors import Unsupported, UsageError
+from tuner.models.ports import port_name
 from tuner.models.settling import settle
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
@@ -52,8 +53,8 @@ class OpenVinoSession:
         except RuntimeError as error:
             raise Unsupported(f"OpenVINO {openvino.__version__} refuses {file.name}: {one_line(error)}") from error
         self._request: Any = self._compiled.create_infer_request()
-        self.input_names = tuple(_name_of(port, index) for index, port in enumerate(self._compiled.inputs))
-        self._names = [_name_of(port, index) for index, port in enumerate(self._compiled.outputs)]
+        self.input_names = tuple(port_name(port, index) for index, port in enumerate(self._compiled.inputs))
+        self._names = [port_name(port, index) for index, port in enumerate(self._compiled.outputs)]
 
     def run(self, batch: Batch) -> Batch:
         """Run one batch; inputs are read where they lie, outputs are the caller's own copies."""
@@ -131,7 +132,3 @@ def _properties(settings: OpenVinoSettings) -> dict[str, object]:
         "SCHEDULING_CORE_TYPE": settings.scheduling_core_type.upper() if settings.scheduling_core_type else None,
     }
     return {name: value for name, value in asked.items() if value is not None}
-
-
-def _name_of(port: Any, index: int) -> str:  # noqa: ANN401 - the library is untyped
-    return str(port.get_any_name()) if port.get_names() else f"output_{index}"

@@ -104,8 +104,14 @@ def _facts_of_file(
         sha256=digest_files(files, cache_dir),
         task=found_task,
         weight_bytes=sum(file.stat().st_size for file in files.values()),
-        pooling=pooling_of(path.parent) if found_task == "feature-extraction" else None,
+        pooling=pooling_of(_described_in(path)) if found_task == "feature-extraction" else None,
     )
+
+
+def _described_in(file: Path) -> Path:
+    """Return the directory that may describe a graph: its own, or the one above where exports lie in ``onnx/``."""
+    above = file.parent.parent
+    return above if (above / "modules.json").is_file() and not (file.parent / "modules.json").is_file() else file.parent
 
 
 def read_configuration(path: Path, model: str) -> dict[str, object]:

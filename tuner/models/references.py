@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tuner.errors import HostError, UsageError
+from tuner.models.ports import port_name
 from tuner.models.wording import one_line
 from tuner.records.model import ModelFacts, TensorSpec
 
@@ -89,15 +90,13 @@ def _open_openvino(facts: ModelFacts) -> Reference:
         raise UsageError(f"OpenVINO {openvino.__version__} refuses {facts.source}: {one_line(error)}") from None
     specs = tuple(
         TensorSpec(
-            name=port.get_any_name(),
+            name=port_name(port, index),
             dtype=np.dtype(port.get_element_type().to_dtype()).name,
             shape=tuple(axis.get_length() if axis.is_static else None for axis in port.get_partial_shape()),
         )
-        for port in compiled.inputs
+        for index, port in enumerate(compiled.inputs)
     )
-    outputs = tuple(
-        port.get_any_name() if port.get_names() else f"output_{i}" for i, port in enumerate(compiled.outputs)
-    )
+    outputs = tuple(port_name(port, index) for index, port in enumerate(compiled.outputs))
 
     def run(batch: Batch) -> Batch:
         answer = compiled(batch)

@@ -12,6 +12,9 @@ from tuner.models.wording import one_line
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+OTHER_FILES = ("tokenizer.model", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
+"""What a tokenizer can be converted from; without any, the library would make one that knows no word."""
+
 
 class TextTokenizer:
     """Turns texts into int64 arrays; padding and truncation are ours, whatever the file says."""
@@ -35,7 +38,7 @@ class TextTokenizer:
         for place in places:
             if (place / "tokenizer.json").is_file():
                 return cls(_from_file(place / "tokenizer.json"))
-        return cls(_from_transformers(model)) if (model / "config.json").is_file() else None
+        return cls(_from_transformers(model)) if any((model / name).is_file() for name in OTHER_FILES) else None
 
     def encode(self, texts: Sequence[str], max_length: int | None = None) -> dict[str, np.ndarray]:
         """Tokenize and pad to the longest.
