@@ -15,7 +15,7 @@ import numpy as np
 import optuna
 
 from tuner.replay.trace_course import Course, Played, Player
-from tuner.replay.trace_landscape import draw_course
+from tuner.replay.trace_landscape import Relief, draw_course
 from tuner.space.loading import load_space
 from tuner.space.resolved import ResolvedSpace
 from tuner.study.encoding import PointTable
@@ -26,6 +26,12 @@ from tuner.study.trying import PAIRS, PROCESS_SD, Tried
 HERE = Path(__file__).parent
 SEARCHES: dict[str, "Search"] = {}
 WITHIN = 0.05
+RELIEFS = (
+    Relief(),
+    Relief(setting=0.08, pair=0.035),
+    Relief(setting=0.08, inert=0.4, pair=0.05, rest=0.015),
+)
+"""Smooth, with interactions, rugged: one after another."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,8 @@ def drawn(cpus: int) -> tuple[ResolvedSpace, PointTable]:
 def arena(number: int, cpus: int) -> Arena:
     """Return one drawn course."""
     space, table = drawn(cpus)
-    return Arena(space, table, draw_course(space, table.points, seed=number, n_cores=cpus))
+    relief = RELIEFS[number % len(RELIEFS)]
+    return Arena(space, table, draw_course(space, table.points, seed=number, relief=relief, n_cores=cpus))
 
 
 def tried(played: Played) -> Tried:

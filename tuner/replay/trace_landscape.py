@@ -18,6 +18,8 @@ from tuner.space.walking import Point
 
 __all__ = ["Relief", "draw_course"]
 
+PAIRED = 0.25
+"""Share of the pairs of parameters that act together."""
 Draw = Callable[[np.random.Generator], float]
 
 
@@ -143,7 +145,7 @@ class _Drawing:
         return self.relief.setting * (shared + 0.85 * self._normal(("effect", backend, name, repr(value))))
 
     def _pair(self, backend: str, first: tuple[str, Value], second: tuple[str, Value]) -> float:
-        if self._uniform(("paired", backend, first[0], second[0])) < 0.6:  # noqa: PLR2004 - four pairs in ten
+        if self._uniform(("paired", backend, first[0], second[0])) >= PAIRED:
             return 0.0
         return self.relief.pair * self._normal(("pair", backend, repr(first), repr(second)))
 

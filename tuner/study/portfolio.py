@@ -17,6 +17,8 @@ __all__ = ["ROTATION", "Arm", "Portfolio", "expected_improvement"]
 
 Arm = Literal["gaussian", "forest", "neighbour"]
 ROTATION: tuple[Arm, ...] = ("gaussian", "gaussian", "forest", "gaussian", "neighbour")
+WORTH_A_LOOK = 0.1
+"""Neighbours are tried while the best of them promises this share of what any row promises."""
 POOL = 1500
 """Rows that the trees look at: the most promising of the process, and random ones."""
 
@@ -88,10 +90,11 @@ class Portfolio:
         posterior, best = self.posterior(), self.incumbent()
         if posterior is None:
             return int(self.rng.choice(rows))
-        if arm == "neighbour" and best is not None and neighbours is not None:
-            near = [row for row in neighbours(best[0]) if row < len(is_open) and is_open[row]]
-            rows = np.array(near, dtype=np.int64) if near else rows
         gain = self.gain(rows)
+        if arm == "neighbour" and best is not None and neighbours is not None:
+            is_near = np.isin(rows, neighbours(best[0]))
+            if gain[is_near].max(initial=0.0) > WORTH_A_LOOK * gain.max():
+                rows, gain = rows[is_near], gain[is_near]
         if arm == "forest":
             order = np.argsort(-gain, kind="stable")[: POOL // 2]
             extra = self.rng.choice(len(rows), size=min(len(rows), POOL // 2), replace=False)

@@ -1,8 +1,9 @@
 """A Gaussian process over coded points: main effects plus one product term, noise known per trial; it chooses nothing.
 
-The covariance is c² + Σ a_d² k_d + p² Π (1 - q_d + q_d k_d) with q_d = a_d² / (a_d² + τ²): a parameter takes part in
-interactions as far as it has an effect of its own (effect heredity; Chipman 1996). The a_d, p and τ have log-normal
-priors and are fitted to the marginal likelihood (Rasmussen & Williams 2006, 5.4.1). Values are natural logarithms.
+The covariance is c² + Σ a_d² k_d + p² Π (1 - q_d + q_d k_d) + r² δ with q_d = a_d² / (a_d² + τ²): a parameter takes
+part in interactions as far as it has an effect of its own (effect heredity; Chipman 1996), and r is what a point has of
+its own. The a_d, p, τ and r have log-normal priors and are fitted to the marginal likelihood (Rasmussen & Williams
+2006, 5.4.1). Values are natural logarithms.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from tuner.study.encoding import PointTable
 __all__ = ["Gaussian", "Posterior"]
 
 STRONG, WEAK = 0.25, 0.04
-PRODUCT, HEREDITY = 0.10, 0.10
+PRODUCT, HEREDITY, REST = 0.10, 0.10, 0.01
 PRIOR_SD = 1.0
 CONSTANT = 1.0
 LENGTHS = (0.25, 0.7)
@@ -41,7 +42,7 @@ class Gaussian:
     def __init__(self, table: PointTable) -> None:
         self.table = table
         columns = table.columns
-        self._prior = np.log([*(STRONG if c.is_strong else WEAK for c in columns), PRODUCT, HEREDITY])
+        self._prior = np.log([*(STRONG if c.is_strong else WEAK for c in columns), PRODUCT, HEREDITY, REST])
         self.theta = self._prior.copy()
         self.length = LENGTHS[0]
         self._likeness = {length: [column.likeness(length) for column in columns] for length in LENGTHS}
@@ -74,7 +75,7 @@ class Gaussian:
                 if found.fun < best:
                     best, self.length, theta = float(found.fun), length, found.x
             self.theta = theta
-        covariance = _covariance(self.theta, self._slices(self.length))[0] + np.diag(noise)
+        covariance = _covariance(self.theta, self._slices(self.length))[0] + np.diag(noise + self._rest)
         self._factor = np.linalg.cholesky(covariance)
         self._weights = cho_solve(cho_factor(covariance, lower=True), centred)
 
@@ -95,7 +96,7 @@ class Gaussian:
         cross = self._cross(rows)
         half = solve_triangular(self._factor, cross.T, lower=True)
         covariance = self._between(rows, rows) - half.T @ half
-        covariance[np.diag_indices_from(covariance)] += 1e-6
+        covariance[np.diag_indices_from(covariance)] += self._rest + 1e-8
         factor = np.linalg.cholesky(covariance)
         mean = cross @ self._weights + self._level
         found: np.ndarray = mean + rng.standard_normal((n, len(rows))) @ factor.T
@@ -103,7 +104,7 @@ class Gaussian:
 
     def main_effects(self) -> np.ndarray:
         """Return the fitted standard deviation a_d of every column's own effect."""
-        found: np.ndarray = np.exp(self.theta[:-2])
+        found: np.ndarray = np.exp(self.theta[:-3])
         return found
 
     def column_means(self, column: int) -> np.ndarray:
@@ -120,13 +121,24 @@ class Gaussian:
             [k[np.ix_(codes[:, d], codes[:, d])] for d, k in enumerate(self._likeness[length])], dtype=float
         )
 
+    @property
+    def _rest(self) -> float:
+        """Variance of what a point has of its own."""
+        return float(np.exp(2 * self.theta[-1]))
+
     def _cross(self, rows: np.ndarray | None) -> np.ndarray:
-        return self._between(rows, self._rows)
+        """Return the covariance of rows with the trials."""
+        found = self._between(rows, self._rows)
+        if rows is None:
+            found[self._rows, np.arange(len(self._rows))] += self._rest
+        else:
+            found += self._rest * (rows[:, None] == self._rows[None, :])
+        return found
 
     def _between(self, rows: np.ndarray | None, others: np.ndarray) -> np.ndarray:
         """Return the covariance of rows with others, through one matrix product for each term."""
         one_hot = self.table.one_hot if rows is None else self.table.one_hot[rows]
-        main, heredity = np.exp(2 * self.theta[:-2]), np.exp(2 * self.theta[-1])
+        main, heredity = np.exp(2 * self.theta[:-3]), np.exp(2 * self.theta[-2])
         share = np.minimum(main / (main + heredity), MOST_SHARE)
         added, multiplied = [], []
         for d, likeness in enumerate(self._likeness[self.length]):
@@ -135,19 +147,19 @@ class Gaussian:
             multiplied.append(np.log(1 - share[d] + share[d] * seen))
         total = one_hot @ np.concatenate(added)
         product = np.exp(one_hot @ np.concatenate(multiplied))
-        found: np.ndarray = total + np.exp(2 * self.theta[-2]) * product + CONSTANT**2
+        found: np.ndarray = total + np.exp(2 * self.theta[-3]) * product + CONSTANT**2
         return found
 
     def _own_variance(self) -> float:
-        return float(np.exp(2 * self.theta[:-2]).sum() + np.exp(2 * self.theta[-2]) + CONSTANT**2)
+        return float(np.exp(2 * self.theta[:-3]).sum() + np.exp(2 * self.theta[-3]) + CONSTANT**2 + self._rest)
 
 
 def _covariance(theta: np.ndarray, slices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the covariance of the trials, its product term, the factors of that, and the shares q_d."""
-    main, heredity = np.exp(2 * theta[:-2]), np.exp(2 * theta[-1])
+    main, heredity = np.exp(2 * theta[:-3]), np.exp(2 * theta[-2])
     share = np.minimum(main / (main + heredity), MOST_SHARE)
     factors = 1 + share[:, None, None] * (slices - 1)
-    product = np.exp(2 * theta[-2]) * factors.prod(axis=0)
+    product = np.exp(2 * theta[-3]) * factors.prod(axis=0)
     return np.tensordot(main, slices, axes=1) + product + CONSTANT**2, product, factors, share
 
 
@@ -158,7 +170,8 @@ def _loss(
     from scipy.linalg import lapack
 
     covariance, product, factors, share = _covariance(theta, slices)
-    covariance[np.diag_indices_from(covariance)] += noise
+    rest = np.exp(2 * theta[-1])
+    covariance[np.diag_indices_from(covariance)] += noise + rest
     factor, failed = lapack.dpotrf(covariance, lower=1)
     if failed:
         return 1e10, np.zeros_like(theta)
@@ -170,6 +183,9 @@ def _loss(
     pull = inverse - np.outer(weights, weights)
     slope = np.where(share < MOST_SHARE, 2 * share * (1 - share), 0.0)
     through = np.tensordot((slices - 1) / factors, product * pull, axes=2) * slope
-    main = 2 * np.exp(2 * theta[:-2]) * np.tensordot(slices, pull, axes=2)
-    gradient = 0.5 * np.array([*(main + through), 2 * np.sum(product * pull), -through.sum()]) + off / PRIOR_SD
+    main = 2 * np.exp(2 * theta[:-3]) * np.tensordot(slices, pull, axes=2)
+    gradient = (
+        0.5 * np.array([*(main + through), 2 * np.sum(product * pull), -through.sum(), 2 * rest * np.trace(pull)])
+        + off / PRIOR_SD
+    )
     return float(loss), gradient
