@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 import numpy as np
 
@@ -76,6 +76,10 @@ class Model:
             raise UsageError(f"encode: the task {self.facts.task} gives no vectors; use run()")
         if isinstance(texts, str):
             raise UsageError("encode takes a list of texts, not one text")
+        if batch_size is not None and batch_size < 1:
+            raise UsageError(f"encode: batch_size {batch_size} must be at least 1")
+        if aggregate not in get_args(Aggregate):
+            raise UsageError(f"encode: aggregate {aggregate!r}: choose one of {', '.join(get_args(Aggregate))}")
         rows, owners, weights = self._pieces(texts, chunk, overlap, aggregate)
         if not rows:
             return np.zeros((0, self.facts.hidden_size or 0), np.float32)
