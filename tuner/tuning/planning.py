@@ -9,7 +9,9 @@ from tuner.environment import check_env
 from tuner.errors import UsageError
 from tuner.models.data import check_data
 from tuner.models.digests import digest_file
+from tuner.models.fitting import check_lengths, check_memory
 from tuner.models.inspect import inspect
+from tuner.models.tasks import METHODS
 from tuner.plugins import plugin
 from tuner.records.base import digest_of
 from tuner.records.config import Config
@@ -30,13 +32,6 @@ BASELINE_BACKENDS = {
     "openvino": "openvino",
 }
 """What a user gets without us, by kind of model (contract, Baseline)."""
-METHODS = {
-    "feature-extraction": "embedding",
-    "text-classification": "classes",
-    "token-classification": "classes",
-    "image-classification": "classes",
-}
-MEMORY_FACTOR = 1.3
 
 
 @dataclass(frozen=True)
@@ -77,8 +72,10 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
     fixes = parse_fixes(request.fix)
     model = inspect(request.model, request.task, cache_dir=cache_dir)
     workload = workload_of(request, model)
-    check_memory(model, host)
-    method = METHODS.get(model.task, "graph")
+    check_lengths(model, workload)
+    if host.memory_budget_bytes is not None:
+        check_memory(model, workload, host.memory_budget_bytes)
+    method = METHODS[model.task]
     objective = objective.model_copy(
         update={
             "constraints": objective.constraints
@@ -125,14 +122,11 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
 
 
 def workload_of(request: TuneRequest, model: ModelFacts) -> Workload:
-    """Return the traffic, lengths checked against the model.
+    """Return the traffic.
 
     Raises:
-        UsageError: A length that the model cannot take; unusable data.
+        UsageError: Unusable data.
     """
-    longest = max(request.lengths)
-    if model.max_length is not None and longest > model.max_length:
-        raise UsageError(f"--lengths {longest}: the model takes at most {model.max_length} tokens")
     data = DataSource()
     if request.data is not None:
         n = check_data(request.data)
@@ -140,21 +134,6 @@ def workload_of(request: TuneRequest, model: ModelFacts) -> Workload:
     return Workload(
         task=model.task, lengths=request.lengths, batch_size=request.batch_size, data=data, seed=request.seed
     )
-
-
-def check_memory(model: ModelFacts, host: Host) -> None:
-    """Refuse a model whose weights alone do not fit.
-
-    Raises:
-        UsageError: The estimate is above the memory budget.
-    """
-    parameters = model.n_parameters
-    need = max(model.weight_bytes, 4 * parameters if parameters else 0) * MEMORY_FACTOR
-    if host.memory_budget_bytes is not None and need > host.memory_budget_bytes:
-        raise UsageError(
-            f"model too large for memory: about {need / 2**30:.1f} GiB in float32 where this process can have "
-            f"{host.memory_budget_bytes / 2**30:.1f} GiB (bound by {host.memory_bound_by}); give it more memory"
-        )
 
 
 def baseline_config(path: str | None, model: ModelFacts) -> Config:
