@@ -92,3 +92,57 @@ def make_record():
         )
 
     return make
+
+
+ENGINE = """
+schema = "tuner.space/1"
+backend = "{name}"
+
+[artifacts]
+fp32 = ["export"]
+int8 = ["export", "quantize"]
+
+[session.precision]
+kind = "choice"
+values = ["float32", "bfloat16"]
+numerics = true
+
+[session.threads]
+kind = "integer"
+min = 1
+max = 4
+default = 4
+
+[session.spin]
+kind = "choice"
+values = [true, false]
+when = "session.threads > 1"
+
+"""
+STEPS = {
+    "export": "",
+    "quantize": '[artifact.quantize.per_channel]\nkind = "choice"\nvalues = [true, false]\nnumerics = true\n',
+}
+
+
+@pytest.fixture
+def make_engine_space(tmp_path):
+    """Return a function that resolves engines with artifacts, precisions and threads, and what is added to them."""
+
+    def make(added="", names=("alpha", "beta")):
+        files = []
+        for name in names:
+            files.append(tmp_path / f"{name}-engine.toml")
+            files[-1].write_text(ENGINE.format(name=name) + added)
+        for step, text in STEPS.items():
+            files.append(tmp_path / f"{step}-step.toml")
+            files[-1].write_text(f'schema = "tuner.space/1"\nstep = "{step}"\n{text}')
+        return load_space(files).resolve({}, {}, {})
+
+    return make
+
+
+@pytest.fixture
+def engine_space(make_engine_space):
+    """Return a space of two engines, each with two artifact chains and two precisions."""
+    return make_engine_space()
