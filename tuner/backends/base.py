@@ -33,7 +33,7 @@ class Session(Protocol):
         """Run one batch; the timed call, arrays in host memory to arrays in host memory, nothing else inside."""
 
     def effective(self) -> dict[str, object]:
-        """Return what the runtime says is in force: SessionSettings keys where readable, plus `threads`, `precision`."""
+        """Return what the runtime says is in force: SessionSettings keys where readable, and `threads`, `precision`."""
 
     def close(self) -> None:
         """Give back what the engine holds."""

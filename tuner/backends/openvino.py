@@ -1,5 +1,6 @@
 """OpenVINO on CPUs; it opens an .xml or .onnx file or the directory of a build step and imports nothing heavier."""
 
+import threading
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
@@ -43,7 +44,7 @@ class OpenVinoSettings(Settings):
 
 
 class OpenVinoSession:
-    """One compiled model and one infer request."""
+    """One compiled model and one infer request for every thread that calls it."""
 
     def __init__(self, file: Path, settings: OpenVinoSettings) -> None:
         import openvino
@@ -52,13 +53,17 @@ class OpenVinoSession:
             self._compiled: Any = openvino.Core().compile_model(str(file), "CPU", _properties(settings))
         except RuntimeError as error:
             raise Unsupported(f"OpenVINO {openvino.__version__} refuses {file.name}: {one_line(error)}") from error
-        self._request: Any = self._compiled.create_infer_request()
+        self._own = threading.local()
         self.input_names = tuple(port_name(port, index) for index, port in enumerate(self._compiled.inputs))
         self._names = [port_name(port, index) for index, port in enumerate(self._compiled.outputs)]
 
     def run(self, batch: Batch) -> Batch:
         """Run one batch; inputs are read where they lie, outputs are the caller's own copies."""
-        answer = self._request.infer(batch, share_inputs=True)
+        try:
+            request = self._own.request
+        except AttributeError:
+            request = self._own.request = self._compiled.create_infer_request()
+        answer = request.infer(batch, share_inputs=True)
         return dict(zip(self._names, answer.values(), strict=True))
 
     def effective(self) -> dict[str, object]:
@@ -79,8 +84,9 @@ class OpenVinoSession:
         }
 
     def close(self) -> None:
-        """Drop the request and the compiled model."""
-        del self._request, self._compiled
+        """Drop the requests and the compiled model."""
+        self._own = threading.local()
+        del self._compiled
 
 
 class OpenVino:

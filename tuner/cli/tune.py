@@ -22,6 +22,10 @@ def tune(
     data: Annotated[str | None, Parameter(group=TRAFFIC, help=".jsonl, .txt or .npz; default: built-in texts")] = None,
     batch_size: Annotated[int, Parameter(group=TRAFFIC, help="rows of one call")] = 1,
     lengths: Annotated[str, Parameter(group=TRAFFIC, help="tokens, e.g. 128,512, or a file of lengths")] = "128",
+    concurrency: Annotated[int, Parameter(group=TRAFFIC, help="callers at once")] = 1,
+    rate: Annotated[
+        float | None, Parameter(group=TRAFFIC, help="calls a second, Poisson; latency from the scheduled arrival")
+    ] = None,
     budget: Annotated[str, Parameter(group=SEARCH, help="wall time, e.g. 90s, 15m, 1h")] = "15m",
     trials: Annotated[int | None, Parameter(group=SEARCH, help="most trials")] = None,
     seed: Annotated[int, Parameter(group=SEARCH)] = 0,
@@ -69,6 +73,8 @@ def tune(
             "data": data,
             "batch_size": batch_size,
             "lengths": parse_lengths(lengths),
+            "concurrency": concurrency,
+            "rate_per_s": rate,
             "budget_s": parse_duration(budget),
             "trials": trials,
             "seed": seed,

@@ -130,6 +130,64 @@ def run_callers(
     return Load(latencies, wall_s)
 
 
+def run_traffic(call: Call, n: int, *, n_callers: int, rate_per_s: float | None, seed: int) -> Load:
+    """Make about `n` calls: from `n_callers` at once, or at scheduled random arrivals served by so many.
+
+    Args:
+        call: Runs batch `i` of the cycle; called from several threads if there are several callers.
+        n: Calls; in the closed loop rounded up to a multiple of `n_callers`.
+        n_callers: Callers (closed loop), or threads that serve arrivals (open loop).
+        rate_per_s: Arrivals a second, None for the closed loop.
+        seed: Of the arrivals; the same for every block, so that both arms see the same traffic.
+    """
+    if rate_per_s is None:
+        return run_callers(call, n_callers, -(-n // n_callers))
+    arrivals = poisson_arrivals(rate_per_s, n, seed)
+    return run_open_loop(call, arrivals) if n_callers == 1 else run_servers(call, arrivals, n_callers)
+
+
+def run_servers(
+    call: Call,
+    arrivals_s: Sequence[float],
+    n_servers: int,
+    *,
+    clock_ns: Callable[[], int] = time.perf_counter_ns,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Load:
+    """Serve scheduled arrivals, first come first served, from `n_servers` threads; latency from the arrival."""
+    zero = clock_ns()
+    positions = iter(range(len(arrivals_s)))
+    lock = threading.Lock()
+    starts, latencies = [0.0] * len(arrivals_s), [0.0] * len(arrivals_s)
+    errors: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            while not errors:
+                with lock:
+                    position = next(positions, None)
+                if position is None:
+                    return
+                early_s = arrivals_s[position] - (clock_ns() - zero) / 1e9
+                if early_s > 0:
+                    sleep(early_s)
+                starts[position] = (clock_ns() - zero) / 1e9
+                call(position)
+                latencies[position] = (clock_ns() - zero) / 1e9 - arrivals_s[position]
+        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=serve, daemon=True) for _ in range(n_servers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    ends = [latency + arrival for latency, arrival in zip(latencies, arrivals_s, strict=True)]
+    return Load(tuple(latencies), max(ends) - arrivals_s[0], _longest_queue(arrivals_s, starts))
+
+
 def _longest_queue(arrivals_s: Sequence[float], starts_s: Sequence[float]) -> int:
     """Return the most calls that had arrived and not begun, just before any start."""
     longest, arrived = 0, 0

@@ -29,7 +29,8 @@ class Workload(Record):
         lengths: Token lengths of the traffic sample (special tokens included), in arrival order.
         batch_size: Rows of one call.
         new_tokens: Tokens asked of a generator, None for forward models.
-        concurrency: Callers at once.
+        concurrency: Callers at once, each the next call as soon as its last has ended.
+        rate_per_s: Calls a second at random (Poisson); latency then counts from the scheduled arrival. None: closed loop.
         seed: Seed of sampling and orders.
     """
 
@@ -38,6 +39,7 @@ class Workload(Record):
     batch_size: int = Field(default=1, ge=1)
     new_tokens: int | None = None
     concurrency: int = Field(default=1, ge=1)
+    rate_per_s: float | None = Field(default=None, gt=0)
     data: DataSource = DataSource()
     seed: int = 0
 

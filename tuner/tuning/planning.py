@@ -132,7 +132,13 @@ def workload_of(request: TuneRequest, model: ModelFacts) -> Workload:
         n = check_data(request.data)
         data = DataSource(source=request.data, sha256=digest_file(Path(request.data)), n=n)
     return Workload(
-        task=model.task, lengths=request.lengths, batch_size=request.batch_size, data=data, seed=request.seed
+        task=model.task,
+        lengths=request.lengths,
+        batch_size=request.batch_size,
+        concurrency=request.concurrency,
+        rate_per_s=request.rate_per_s,
+        data=data,
+        seed=request.seed,
     )
 
 

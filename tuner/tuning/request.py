@@ -26,6 +26,8 @@ class TuneRequest(Record):
     data: str | None = None
     batch_size: int = Field(default=1, ge=1)
     lengths: tuple[int, ...] = (128,)
+    concurrency: int = Field(default=1, ge=1)
+    rate_per_s: float | None = Field(default=None, gt=0)
     budget_s: float = Field(default=900.0, gt=0)
     trials: int | None = Field(default=None, ge=1)
     seed: int = 0

@@ -11,7 +11,7 @@ import numpy as np
 from tuner.backends.base import Backend, Batch, Context
 from tuner.environment import allowed_names
 from tuner.hardware.memory_policy import read_policy
-from tuner.measure import memory, timing
+from tuner.measure import memory, rates, timing
 from tuner.messages import BlockDone, CheckFidelity, FidelityDone, Load, Loaded, RunBlock, Warm, Warmed
 from tuner.plugins import plugin
 from tuner.records.base import Scalar
@@ -105,6 +105,8 @@ class LoadedModel:
         warming = timing.warm_up(
             self.call, distinct_shapes(self.batches), cap_s=command.cap_s, quick_limit_s=command.quick_limit_s
         )
+        if self.prepared.workload.concurrency > 1:
+            rates.run_callers(self.call, self.prepared.workload.concurrency, 2)
         self.read_back()  # pools that start at the first call have started now
         return Warmed(
             first_call_s=warming.first_call_s,
@@ -120,7 +122,7 @@ class LoadedModel:
     def block(self, command: RunBlock) -> BlockDone:
         """Time one block."""
         before = resource.getrusage(resource.RUSAGE_SELF)
-        timed = timing.run_block(self.call, command.n, discard_calls=command.discard_calls, discard_s=command.discard_s)
+        timed = self._timed(command)
         after = resource.getrusage(resource.RUSAGE_SELF)
         return BlockDone(
             latencies_s=timed.latencies_s,
@@ -132,6 +134,20 @@ class LoadedModel:
             major_faults=after.ru_majflt - before.ru_majflt,
             involuntary_switches=after.ru_nivcsw - before.ru_nivcsw,
         )
+
+    def _timed(self, command: RunBlock) -> timing.Timings:
+        """Run the discarded calls, then the timed ones as the workload's traffic has them."""
+        workload = self.prepared.workload
+        if workload.concurrency == 1 and workload.rate_per_s is None:
+            return timing.run_block(
+                self.call, command.n, discard_calls=command.discard_calls, discard_s=command.discard_s
+            )
+        quiet = timing.run_block(self.call, 0, discard_calls=command.discard_calls, discard_s=command.discard_s)
+        began = time.process_time()
+        load = rates.run_traffic(
+            self.call, command.n, n_callers=workload.concurrency, rate_per_s=workload.rate_per_s, seed=workload.seed
+        )
+        return timing.Timings(load.latencies_s, time.process_time() - began, load.wall_s, quiet.discarded)
 
     def fidelity(self, command: CheckFidelity) -> FidelityDone:
         """Compare outputs with the references."""

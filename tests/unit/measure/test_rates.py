@@ -2,7 +2,14 @@
 
 import pytest
 
-from tuner.measure.rates import poisson_arrivals, queued_latencies, run_callers, run_open_loop
+from tuner.measure.rates import (
+    poisson_arrivals,
+    queued_latencies,
+    run_callers,
+    run_open_loop,
+    run_servers,
+    run_traffic,
+)
 
 
 def test_poisson_has_its_rate():
@@ -72,3 +79,30 @@ def test_an_error_in_a_caller_is_raised():
 
     with pytest.raises(ZeroDivisionError):
         run_callers(fail, 2, 1)
+
+
+def test_servers_take_every_arrival_once():
+    """Three servers make each call of an open loop exactly once and report it in order of arrival."""
+    made: list[int] = []
+    load = run_servers(made.append, [0.0] * 20, 3)
+    assert sorted(made) == list(range(20))
+    assert len(load.latencies_s) == 20
+    assert min(load.latencies_s) >= 0
+
+
+def test_servers_pass_an_error_on():
+    """A call that fails in a server's thread fails the traffic."""
+
+    def fail(position: int) -> None:
+        if position == 2:
+            raise ValueError("two")
+
+    with pytest.raises(ValueError, match="two"):
+        run_servers(fail, [0.0] * 5, 2)
+
+
+def test_traffic_follows_the_workload():
+    """Without a rate callers share at least the calls asked; with one every arrival is a call."""
+    assert len(run_traffic(lambda _: None, 5, n_callers=2, rate_per_s=None, seed=0).latencies_s) == 6
+    assert len(run_traffic(lambda _: None, 5, n_callers=1, rate_per_s=1e6, seed=0).latencies_s) == 5
+    assert len(run_traffic(lambda _: None, 5, n_callers=2, rate_per_s=1e6, seed=0).latencies_s) == 5
