@@ -41,7 +41,8 @@ class _Splits:
 
     def goes_left(self, codes: np.ndarray, node: np.ndarray, column: np.ndarray) -> np.ndarray:
         below = codes < self.thresholds[node, column]
-        return np.where(self.is_number[column], below, self.sides[node, self.offsets[column] + codes])
+        found: np.ndarray = np.where(self.is_number[column], below, self.sides[node, self.offsets[column] + codes])
+        return found
 
 
 def forest_posterior(
