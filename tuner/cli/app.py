@@ -11,10 +11,12 @@ from rich.console import Console
 
 import tuner
 from tuner.cli.benching import bench
+from tuner.cli.bundling import bundle
 from tuner.cli.checking import check
 from tuner.cli.doctoring import doctor
-from tuner.cli.executing import exec_
+from tuner.cli.executing import env, exec_
 from tuner.cli.host import host
+from tuner.cli.retuning import retune
 from tuner.cli.showing import show
 from tuner.cli.tune import tune
 from tuner.cli.verifying import verify
@@ -26,7 +28,10 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "check": check,
     "verify": verify,
     "bench": bench,
+    "retune": retune,
     "exec": exec_,
+    "env": env,
+    "bundle": bundle,
     "host": host,
     "doctor": doctor,
 }

@@ -16,6 +16,9 @@ def check(
     root: Annotated[Path, Parameter(help="read /sys and /proc below this directory")] = Path("/"),
     affinity: Annotated[str | None, Parameter(help="CPUs to assume, e.g. 0-7")] = None,
     cache_dir: Annotated[str | None, Parameter(help="where artifacts are; default: $XDG_CACHE_HOME/autotune")] = None,
+    trust_profile: Annotated[
+        bool, Parameter(negative="", help="native code of the profile may be opened, not only our own cache's")
+    ] = False,
 ) -> int:
     """Say whether a profile holds here: each field that differs and what follows. Exit code 0: holds, 5: does not."""
     from tuner.loading.checking import check_profile
@@ -23,7 +26,13 @@ def check(
     from tuner.reporting.checks import render_check
 
     result = check_profile(
-        read_profile(profile), profile, model=model, root=root, affinity=affinity, cache_dir=cache_dir
+        read_profile(profile),
+        profile,
+        model=model,
+        root=root,
+        affinity=affinity,
+        cache_dir=cache_dir,
+        trust_profile=trust_profile,
     )
     if json:
         sys.stdout.write(result.to_json(indent=1) + "\n")

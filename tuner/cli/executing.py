@@ -1,9 +1,10 @@
-"""`autotune exec`: puts mask and environment of a profile in force, then becomes the command."""
+"""`autotune exec` and `autotune env`: mask, memory nodes and environment of a profile, for a program to start with."""
 
 import os
 import shutil
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -14,11 +15,17 @@ def exec_(
     profile: Annotated[Path, Parameter(help="the profile")],
     /,
     *command: Annotated[str, Parameter(help="the command and its arguments, after --", allow_leading_hyphen=True)],
+    adapt: Annotated[
+        bool, Parameter(negative="", help="run with fewer CPUs or without a library where this host lacks them")
+    ] = False,
 ) -> int:
-    """Run a command with the CPUs, environment and allocator of a profile in force: `autotune exec P -- CMD …`."""
+    """Run a command with the CPUs, environment and allocator of a profile in force: `autotune exec P -- CMD …`.
+
+    The settings hold before the program starts, and in all that it starts. Exit code 5 where they do not fit here.
+    """
     from tuner.hardware.detection import detect
     from tuner.loading.files import read_profile
-    from tuner.loading.launching import launch_settings
+    from tuner.loading.launching import launch_settings, take_position
 
     if not command:
         raise UsageError("autotune exec P -- CMD: the command to run is missing")
@@ -26,7 +33,39 @@ def exec_(
     program = shutil.which(command[0])
     if program is None:
         raise UsageError(f"{command[0]}: no such program; the profile's settings were not applied")
-    settings = launch_settings(loaded, detect(), os.environ)
-    if settings.cpus is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, settings.cpus)
-    os.execve(program, list(command), settings.environment)  # noqa: S606 - becoming the user's command is the duty here
+    settings = launch_settings(loaded, detect(), os.environ, allow_adapting=adapt)
+    for name, reason in settings.given_up.items():
+        sys.stderr.write(f"autotune: adapted: {name}: {reason}\n")
+    take_position(settings)
+    sys.stderr.flush()
+    try:
+        os.execve(program, list(command), settings.environment)  # noqa: S606 - becoming the user's command is the duty
+    except OSError as error:
+        raise UsageError(f"{program} cannot be started: {error.strerror}") from error
+
+
+def env(
+    profile: Annotated[Path, Parameter(help="the profile")],
+    /,
+    *,
+    format: Annotated[  # noqa: A002 - the option's name
+        Literal["shell", "docker", "systemd", "k8s", "json"], Parameter(help="what the settings are written for")
+    ] = "shell",
+    adapt: Annotated[
+        bool, Parameter(negative="", help="fewer CPUs, or without a library, where this host lacks them")
+    ] = False,
+) -> int:
+    """Print the settings that `autotune exec` would put in force, for another launcher.
+
+    shell: `eval "$(autotune env P)"`; docker: options of `docker run`; systemd: a drop-in; k8s: part of a container.
+    """
+    from tuner.hardware.detection import detect
+    from tuner.loading.files import read_profile
+    from tuner.loading.launchers import render_launcher
+    from tuner.loading.launching import launch_settings
+
+    settings = launch_settings(read_profile(profile), detect(), os.environ, allow_adapting=adapt)
+    for name, reason in settings.given_up.items():
+        sys.stderr.write(f"autotune: adapted: {name}: {reason}\n")
+    sys.stdout.write(render_launcher(format, settings))
+    return 0

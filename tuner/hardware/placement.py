@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from tuner.errors import UsageError
-from tuner.records.config import Placement
+from tuner.records.config import Placement, ProcessSettings
 from tuner.records.hardware import Host
 
 Scope = Literal["all", "package", "node", "cache"]
@@ -67,6 +67,23 @@ def resolve_instances(placement: Placement, host: Host, n_instances: int) -> tup
             f"{max(len(group) for group in within)} here; lower n_cpus or instances, or widen the scope"
         )
     return tuple(tuple(sorted(_ordered(part, placement.policy, host)[:wanted])) for part in parts)
+
+
+def memory_policy_text(process: ProcessSettings, host: Host) -> str | None:
+    """Return the memory policy with the nodes of the mask, e.g. ``bind:0``; None for the system's own.
+
+    Interleaving goes over all permitted nodes, binding over those of the mask's CPUs.
+
+    Raises:
+        UsageError: As `resolve`.
+    """
+    if process.memory_policy == "none":
+        return None
+    nodes = host.membind_nodes
+    if process.memory_policy == "bind":
+        cpus = set(resolve(process.placement, host))
+        nodes = tuple(node.id for node in host.numa_nodes if cpus & set(node.cpus) and node.id in nodes) or nodes
+    return f"{process.memory_policy}:{','.join(str(node) for node in nodes)}"
 
 
 def _cut(cpus: tuple[int, ...], n_parts: int, least: int, host: Host) -> list[list[int]]:

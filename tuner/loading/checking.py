@@ -1,14 +1,22 @@
 """Does a profile hold here: fingerprint by field, model, artifacts, engines; it reads and compares, nothing more."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, cast
 
 from tuner.artifacts.places import cache_directory
 from tuner.backends.base import Backend
 from tuner.errors import ProfileMismatch, TunerError
-from tuner.hardware.compatibility import Difference, Needs, compare_hosts, compare_software, strongest
+from tuner.hardware.compatibility import (
+    CONSEQUENCES,
+    Difference,
+    Needs,
+    compare_hosts,
+    compare_software,
+    strongest,
+)
 from tuner.hardware.detection import detect
+from tuner.loading.adapting import ADAPTABLE, adapt, misfit
 from tuner.loading.files import find_artifacts
 from tuner.models.inspect import inspect
 from tuner.plugins import entry_points_of, installed_versions, plugin
@@ -27,12 +35,13 @@ class CheckResult(Record):
 
     Attributes:
         holds: Nothing that refuses the profile or has it checked again.
-        serves: What `tuner.load` serves here: ``best`` or the ``fallback``, or ``nothing`` (strict loading refuses).
+        serves: What `tuner.load` with ``strict=False`` serves here: the ``best``, the best ``adapted`` to fewer CPUs,
+            the ``fallback``, or ``nothing`` (the model is another one).
         differences: Strongest consequence first.
     """
 
     holds: bool
-    serves: Literal["best", "fallback"]
+    serves: Literal["best", "adapted", "fallback", "nothing"]
     differences: tuple[Difference, ...]
     model_path: str | None = None
 
@@ -45,6 +54,7 @@ def check_profile(
     root: Path = Path("/"),
     affinity: str | None = None,
     cache_dir: str | None = None,
+    trust_profile: bool = False,
 ) -> CheckResult:
     """Compare a profile with this host, these libraries, the model and the artifacts (whole digests)."""
     cache = cache_directory(cache_dir)
@@ -52,26 +62,39 @@ def check_profile(
     facts, difference = model_difference(profile, path, model, cache)
     if difference is not None:
         differences.append(difference)
+    elif model is not None and model != profile.model.source:
+        text = "the same model in another place"
+        differences.append(
+            Difference(field="model.source", then=profile.model.source, now=model, consequence="ignore", detail=text)
+        )
     try:
-        find_artifacts(profile, (path.absolute().parent, cache))
+        find_artifacts(profile, (path.absolute().parent, cache), own=cache, trust_native=trust_profile)
     except TunerError as error:
         differences.append(Difference(field="artifact", then=None, now=None, consequence="refuse", detail=str(error)))
-    differences.sort(
-        key=lambda one: ["refuse", "fallback", "recheck", "adapt", "warn", "ignore"].index(one.consequence)
-    )
+    differences.sort(key=lambda one: CONSEQUENCES.index(one.consequence))
     worst = strongest(differences)
     return CheckResult(
         holds=worst not in ("refuse", "fallback", "recheck"),
-        serves="fallback" if worst in ("refuse", "fallback") else "best",
+        serves=served(differences),
         differences=tuple(differences),
         model_path=facts.path if facts is not None else None,
     )
 
 
+def served(differences: Iterable[Difference]) -> Literal["best", "adapted", "fallback", "nothing"]:
+    """Return what loading without strict serves."""
+    stopping = {one.field for one in differences if one.consequence in ("refuse", "fallback")}
+    if stopping & {"model", "model.sha256"}:
+        return "nothing"
+    if stopping - ADAPTABLE:
+        return "fallback"
+    return "adapted" if stopping else "best"
+
+
 def environment_differences(profile: Profile, host: Host) -> tuple[Difference, ...]:
     """Compare host and libraries with those the profile was made with; an unchanged fingerprint costs nothing."""
     needs = needs_of(profile.best.config, profile)
-    found = list(compare_hosts(profile.hardware, host, needs))
+    found = [*compare_hosts(profile.hardware, host, needs), *process_differences(profile.best.config, host)]
     engine = profile.best.config.backend
     if engine not in entry_points_of("tuner.backends"):
         detail = f"no backend {engine!r} is installed here"
@@ -81,6 +104,20 @@ def environment_differences(profile: Profile, host: Host) -> tuple[Difference, .
         now |= installed_versions(name) or {}
     found += compare_software(relevant_software(profile), now)
     return tuple(found)
+
+
+def process_differences(config: Config, host: Host) -> list[Difference]:
+    """Return what the config's process settings ask for and this host lacks."""
+    process, found = config.process, []
+    unfit = misfit(process.placement, host)
+    if unfit is not None and (process.placement.n_cpus or 1) <= host.cpu_budget:
+        text = f"{unfit.removeprefix('process.placement: ')}; or run autotune retune"
+        found.append(Difference(field="process.placement", then=None, now=None, consequence="refuse", detail=text))
+    for name, reason in adapt(config, host).given_up.items():
+        if name in ("process.allocator", "process.openmp_runtime", "process.memory_policy"):
+            then = str(getattr(process, name.removeprefix("process.")))
+            found.append(Difference(field=name, then=then, now=None, consequence="recheck", detail=reason))
+    return found
 
 
 def relevant_software(profile: Profile) -> Mapping[str, str]:

@@ -1,14 +1,19 @@
 """Reads a profile and finds its artifact files; a profile is data that may come from a stranger."""
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from tuner.artifacts.store import sha256_of
 from tuner.environment import check_env
 from tuner.errors import ProfileMismatch, UsageError
+from tuner.hardware import libraries
+from tuner.loading.native import native_code
+from tuner.records.config import ProcessSettings
 from tuner.records.profile import PROFILE_SCHEMA, ArtifactFile, Profile
 
+_PASSWORD = re.compile(r"://[^/\s:@]*:(?!\*+@)[^/\s@]+@")
 LIMIT_BYTES = 64 * 1024 * 1024
 
 
@@ -36,10 +41,38 @@ def read_profile(path: Path) -> Profile:
     profile = Profile.from_json(text, source=str(path))
     challenger = () if profile.challenger is None else (profile.challenger,)
     for holder in (profile.best, profile.baseline, profile.fallback, *challenger):
-        check_env(holder.config.process.env)
+        check_process(holder.config.process)
+    check_secrets(profile, path)
     for file in profile.best.artifacts:
         check_relative(file.path)
     return profile
+
+
+def check_process(process: ProcessSettings) -> None:
+    """Refuse process settings that no profile may hold.
+
+    Raises:
+        UsageError: A variable or value that is not listed; a library that is a path or no known name.
+    """
+    check_env(process.env)
+    for field, name, known in (
+        ("allocator", process.allocator, libraries.ALLOCATORS),
+        ("openmp_runtime", process.openmp_runtime, libraries.OPENMP_RUNTIMES),
+    ):
+        if name is not None and name not in known:
+            raise UsageError(
+                f"process.{field} {name[:60]!r} in the profile: only a name is allowed ({', '.join(known)})"
+            )
+
+
+def check_secrets(profile: Profile, path: Path) -> None:
+    """Refuse a profile with a password in its command: profiles are copied and shared.
+
+    Raises:
+        UsageError: There is one; it is not repeated.
+    """
+    if any(_PASSWORD.search(text) for text in (*profile.command, *map(str, (profile.request or {}).values()))):
+        raise UsageError(f"{path}: the command in the profile holds a password; take it out (and change it)")
 
 
 def check_relative(path: str) -> None:
@@ -53,13 +86,22 @@ def check_relative(path: str) -> None:
         raise UsageError(f"artifact path {path!r} in the profile: only relative paths without `..` are allowed")
 
 
-def find_artifacts(profile: Profile, bases: Iterable[Path], *, full: bool = True) -> Path | None:
+def find_artifacts(
+    profile: Profile,
+    bases: Iterable[Path],
+    *,
+    full: bool = True,
+    own: Path | None = None,
+    trust_native: bool = False,
+) -> Path | None:
     """Return the artifact directory of the best config, each file's digest checked; None where nothing is built.
 
     Args:
         profile: The profile whose best config is to be opened.
         bases: Directories that the paths may be relative to, in order: the profile's own, the cache.
         full: Whether digests are computed, or only sizes compared.
+        own: Our cache directory: the one place from which native code is opened.
+        trust_native: Open native code from any of the places (--trust-profile).
 
     Raises:
         ProfileMismatch: A file is missing, links out of its base or has another content.
@@ -70,6 +112,8 @@ def find_artifacts(profile: Profile, bases: Iterable[Path], *, full: bool = True
     problem = "no directory to look in"
     for base in bases:
         problem_here = next((text for file in files if (text := file_problem(base, file, full=full))), None)
+        if problem_here is None and not trust_native:
+            problem_here = native_code(base, files, own)
         if problem_here is None:
             return artifact_directory(base, files)
         problem = problem_here

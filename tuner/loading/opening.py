@@ -7,9 +7,9 @@ from typing import cast
 from tuner.artifacts.places import cache_directory
 from tuner.backends.base import Backend, Context, Session
 from tuner.errors import ProfileMismatch, Unsupported, UsageError
-from tuner.hardware.compatibility import strongest
 from tuner.hardware.detection import detect
-from tuner.loading.checking import CheckResult, environment_differences, model_difference, refuse
+from tuner.loading.adapting import adapt
+from tuner.loading.checking import CheckResult, environment_differences, model_difference, refuse, served
 from tuner.loading.files import find_artifacts, read_profile
 from tuner.loading.launching import came_too_late
 from tuner.loading.model import Model
@@ -20,6 +20,8 @@ from tuner.records.measurement import Effective
 from tuner.records.model import ModelFacts
 from tuner.records.profile import Profile
 
+_PRELOADED = ("process.allocator", "process.openmp_runtime", "process.memory_policy")
+
 
 def load(
     profile: str | os.PathLike[str],
@@ -27,16 +29,19 @@ def load(
     *,
     strict: bool = True,
     cache_dir: str | None = None,
+    trust_profile: bool = False,
 ) -> Model:
     """Open a model as a profile says.
 
     Args:
         profile: The JSON profile.
         model: Where the model is now, if it moved since.
-        strict: Refuse whatever does not hold; False serves the best with what can still take effect (the rest is in
-            `Model.not_applied`), and the fallback only where the fingerprint refuses.
+        strict: Refuse whatever does not hold; False serves the best with what can still take effect, with no more
+            threads than the CPUs granted (the rest is in `Model.not_applied`), and the fallback only where the
+            fingerprint refuses.
         cache_dir: Where artifacts are; default: $XDG_CACHE_HOME/autotune. The profile's own directory is looked in
             first.
+        trust_profile: Open native code that comes with the profile, not only from our own cache directory.
 
     Raises:
         UsageError: Not a profile, or it holds something that no profile may.
@@ -52,20 +57,25 @@ def load(
         assert difference is not None
         raise ProfileMismatch(f"{path.name}: {difference.detail}")
     differences = environment_differences(loaded, host)
-    serves_best = strongest(differences) not in ("refuse", "fallback")
+    serves_best = served(differences) in ("best", "adapted")
     if strict:
         refuse(CheckResult(holds=serves_best, serves="best", differences=differences), path)
     not_applied: dict[str, str] = {}
     config = loaded.best.config
     artifact: Path | None = None
     if serves_best:
-        artifact, not_applied = _artifact(loaded, path, cache, strict=strict)
+        artifact, not_applied = _artifact(loaded, path, cache, strict=strict, trust_native=trust_profile)
         serves_best = "artifact" not in not_applied
     if not serves_best:
         reasons = [one for one in differences if one.consequence in ("refuse", "fallback")]
         not_applied |= {one.field: one.detail for one in reasons}
         config = loaded.fallback.config
-    late = came_too_late(config, host, os.environ)
+    adapted = adapt(config, host)
+    config = adapted.config
+    not_applied |= {name: reason for name, reason in adapted.given_up.items() if name not in _PRELOADED}
+    late = came_too_late(config, host, os.environ) | {
+        name: reason for name, reason in adapted.given_up.items() if name in _PRELOADED
+    }
     if late and strict:
         name, reason = next(iter(late.items()))
         raise ProfileMismatch(f"{path.name}: {name}: {reason}: start it with `autotune exec {path} -- CMD`")
@@ -74,10 +84,13 @@ def load(
     return Model(profile=loaded, facts=facts, session=session, effective=effective, not_applied=not_applied)
 
 
-def _artifact(profile: Profile, path: Path, cache: Path, *, strict: bool) -> tuple[Path | None, dict[str, str]]:
+def _artifact(
+    profile: Profile, path: Path, cache: Path, *, strict: bool, trust_native: bool
+) -> tuple[Path | None, dict[str, str]]:
     """Return the artifact's directory with every digest checked, or why it cannot be served."""
     try:
-        return find_artifacts(profile, (path.absolute().parent, cache)), {}
+        bases = (path.absolute().parent, cache)
+        return find_artifacts(profile, bases, own=cache, trust_native=trust_native), {}
     except ProfileMismatch as error:
         if strict:
             raise

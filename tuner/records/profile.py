@@ -92,13 +92,19 @@ class Limit(Record):
 
 
 class Profile(Record):
-    """The result of a tuning run."""
+    """The result of a tuning run.
+
+    Attributes:
+        request: The options of the run, from which `autotune retune` makes them again; no passwords.
+        study: Absolute path of the study's directory where the run was made.
+    """
 
     schema_: Literal["tuner.profile/1"] = Field(default=PROFILE_SCHEMA, alias="schema")
     created_at: str
     tuner_version: str
     incomplete: bool = False
     command: tuple[str, ...]
+    request: dict[str, object] | None = None
     fingerprint: Fingerprint
     hardware: dict[str, object]
     software: dict[str, str]
@@ -117,3 +123,4 @@ class Profile(Record):
     importance: dict[str, float] = Field(default_factory=dict)
     failures: tuple[FailureCount, ...] = ()
     notices: tuple[Notice, ...] = ()
+    study: str | None = None

@@ -13,6 +13,12 @@ STYLES = {
     "warn": "dim",
     "ignore": "dim",
 }
+SERVED = {
+    "best": "the best config is served, its speed and accuracy are to be checked again",
+    "adapted": "tuner.load refuses; with strict=False it serves the best config with the CPUs that are granted",
+    "fallback": "tuner.load refuses; with strict=False it serves the fallback",
+    "nothing": "tuner.load refuses, nothing is served",
+}
 
 
 def render_check(result: CheckResult, console: Console | None = None) -> None:
@@ -30,8 +36,7 @@ def render_check(result: CheckResult, console: Console | None = None) -> None:
         console.print("holds: the profile can be served here", style="bold green")
     else:
         console.print(
-            f"does not hold: tuner.load serves the {result.serves}; `autotune retune` makes it hold again",
-            style="bold red",
+            f"does not hold: {SERVED[result.serves]}; `autotune retune` makes it hold again", style="bold red"
         )
 
 

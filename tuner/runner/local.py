@@ -152,7 +152,7 @@ class LocalRunner:
             log=logs / f"{name}.log",
             token=token,
             cpus=cpus if pinned else None,
-            memory_policy=memory_policy_text(process, self.host),
+            memory_policy=placement.memory_policy_text(process, self.host),
             directory=self.work,
         )
         remember(self.work / "workers.jsonl", worker.pid, token)
@@ -197,18 +197,7 @@ def process_not_applied(process: ProcessSettings, effective: Effective, host: Ho
         for name, value in process.env.items()
         if found and found.get(name) != value
     ]
-    asked = memory_policy_text(process, host)
+    asked = placement.memory_policy_text(process, host)
     if asked is not None and effective.memory_policy not in (None, asked):
         wrong.append(f"process.memory_policy: asked {asked}, in force {effective.memory_policy}")
     return tuple(wrong)
-
-
-def memory_policy_text(process: ProcessSettings, host: Host) -> str | None:
-    """Return the worker's --memory-policy for the nodes of the mask, None for the system's own."""
-    if process.memory_policy == "none":
-        return None
-    nodes = host.membind_nodes
-    if process.memory_policy == "bind":
-        cpus = set(placement.resolve(process.placement, host))
-        nodes = tuple(node.id for node in host.numa_nodes if cpus & set(node.cpus)) or nodes
-    return f"{process.memory_policy}:{','.join(str(node) for node in nodes)}"

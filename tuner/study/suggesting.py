@@ -5,7 +5,8 @@ measures nothing.
 """
 
 import random
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,6 +70,7 @@ class Suggester:
         self._failures_in_a_row: dict[str, int] = {}
         self._told: set[str] = set()
         self._known: dict[int, TrialRecord] = {}
+        self._first: deque[int] = deque()
         points = space.enumerate(LIST_LIMIT) if self.is_listed else space.sample(self._random, POOL)
         self.table = PointTable(space, points)
         seeds = self.table.extend(space.artifact_points())
@@ -77,6 +79,10 @@ class Suggester:
         for record in records:
             self.note(record)
         self._order_seeds()
+
+    def begin_with(self, points: Sequence[Point]) -> None:
+        """Suggest these points, in order, before screening: what an older result makes likely."""
+        self._first = deque(self.table.extend(points))
 
     def note(self, record: TrialRecord) -> None:
         """Take a finished trial into account: it is not suggested again; three failures in a row disable a backend."""
@@ -126,7 +132,7 @@ class Suggester:
 
     def should_stop(self) -> str | None:
         """Return why nothing untried is worth a trial, None while something may be; only our own sampler knows."""
-        return self.searcher.should_stop() if self.sampler == "auto" else None
+        return self.searcher.should_stop() if self.sampler == "auto" and not self._first else None
 
     def is_exhausted(self) -> bool:
         """Say whether no configuration is left to try, whatever it costs."""
@@ -139,6 +145,10 @@ class Suggester:
         Args:
             left_s: Seconds left; what is expected to take longer is not suggested (only by our own sampler).
         """
+        while self._first:
+            row = self._first.popleft()
+            if row not in self._known and not self._is_disabled(row):
+                return self._suggestion(row, "screen")
         if self.sampler == "auto":
             return self._ours(left_s)
         while self.searcher.seeds:

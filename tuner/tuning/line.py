@@ -4,7 +4,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -12,6 +12,7 @@ from types import FrameType
 from tuner.artifacts.places import cache_directory
 from tuner.artifacts.store import Store
 from tuner.hardware.detection import detect
+from tuner.records.config import Config
 from tuner.records.events import Event, OnEvent
 from tuner.records.profile import Profile
 from tuner.runner.sweeping import become_subreaper, sweep_leftovers
@@ -47,8 +48,8 @@ def tune(*, on_event: OnEvent = lambda event: None, budget: str | None = None, *
     return run(make_request(options), on_event).profile
 
 
-def run(request: TuneRequest, on_event: OnEvent) -> TuneResult:
-    """Run one request; a finished study returns its profile at once."""
+def run(request: TuneRequest, on_event: OnEvent, *, first: Sequence[Config] = ()) -> TuneResult:
+    """Run one request, trying `first` and its neighbours first; a finished study returns its profile at once."""
     started = time.monotonic()
     output = output_path(request)
     cache_dir = cache_directory(request.cache_dir)
@@ -61,11 +62,19 @@ def run(request: TuneRequest, on_event: OnEvent) -> TuneResult:
         if profile is not None:
             on_event(Event(kind="done", text="this study is finished: its profile (a larger --budget searches on)"))
             return TuneResult(profile, write_profile(profile, output), is_reused=True)
-        profile = tune_study(plan, study, store, started=started, on_event=on_event)
+        profile = tune_study(plan, study, store, started=started, on_event=on_event, first=first)
         return TuneResult(profile, write_profile(profile, output), is_reused=False)
 
 
-def tune_study(plan: Plan, study: StudyStore, store: Store, *, started: float, on_event: OnEvent) -> Profile:
+def tune_study(
+    plan: Plan,
+    study: StudyStore,
+    store: Store,
+    *,
+    started: float,
+    on_event: OnEvent,
+    first: Sequence[Config] = (),
+) -> Profile:
     """Search and decide; on Ctrl-C or SIGTERM what is known becomes an incomplete profile."""
     # imported here: a finished study answers without Optuna, SQLAlchemy and numpy
     from tuner.tuning.finale import finish
@@ -76,6 +85,7 @@ def tune_study(plan: Plan, study: StudyStore, store: Store, *, started: float, o
     become_subreaper()
     sweep_leftovers(study.directory / "workers.jsonl")
     session = TuningSession(plan, study, store, started=started, on_event=on_event)
+    session.first = first
     with terminated_as_interrupt(), contextlib.closing(session):
         try:
             session.prepare()

@@ -26,6 +26,7 @@ from tuner.study.building import Workshop
 from tuner.study.objective import figure, is_feasible
 from tuner.study.store import TrialRecord
 from tuner.tuning.planning import Plan
+from tuner.tuning.remembering import remembered, shown_command
 
 PARETO_PATHS = ("latency_s.p50", "peak_rss_bytes", "load_s")
 
@@ -43,13 +44,15 @@ def build_profile(
     speedup: Speedup | None,
     notices: Iterable[Notice],
     incomplete: bool,
+    study: str | None = None,
 ) -> Profile:
     """Return the profile of a run."""
     return Profile(
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
         tuner_version=tuner.__version__,
         incomplete=incomplete,
-        command=plan.request.command or ("tuner.tune",),
+        command=shown_command(plan.request.command) or ("tuner.tune",),
+        request=remembered(plan.request),
         fingerprint=Fingerprint(
             hardware=plan.host.fingerprint,
             software=digest_of(major_minor(plan.versions)),
@@ -76,6 +79,7 @@ def build_profile(
         pareto=pareto(records, plan),
         failures=failures(records),
         notices=unique(notices),
+        study=study,
     )
 
 

@@ -9,6 +9,7 @@ from tuner.study.store import TrialRecord
 from tuner.study.suggesting import Suggester
 from tuner.tuning.session import TuningSession
 from tuner.tuning.trials import try_config
+from tuner.tuning.warming import warm_points
 
 SCREEN_SHARE = 0.40
 SPARE_S = 2.0
@@ -71,7 +72,7 @@ def make_suggester(session: TuningSession) -> Suggester:
     )
     trials = [record for record in session.records if record.purpose in ("screen", "search")]
     book.rebuild(trials)
-    return Suggester(
+    suggester = Suggester(
         book,
         plan.space,
         seed=plan.request.seed + session.n_earlier,
@@ -79,6 +80,8 @@ def make_suggester(session: TuningSession) -> Suggester:
         sampler=plan.request.sampler,
         is_built=session.workshop.is_built,
     )
+    suggester.begin_with(warm_points(plan.space, session.first))
+    return suggester
 
 
 def search_left_s(session: TuningSession) -> float:

@@ -1,7 +1,7 @@
 """What one tuning run holds while it goes on: workers, study, clock, results; the order of things is in `line`."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from tuner.artifacts.store import Store
@@ -36,6 +36,7 @@ class TuningSession:
         records: Trials of this study, earlier runs included.
         baseline: Config and measurement of the baseline once known.
         fidelity: By numerics key.
+        first: What to try before anything else: good configurations of an older result.
     """
 
     def __init__(self, plan: Plan, study: StudyStore, store: Store, *, started: float, on_event: OnEvent) -> None:
@@ -53,6 +54,7 @@ class TuningSession:
         self.fidelity: dict[str, Fidelity] = {}
         self.prepared: Prepared | None = None
         self.stopped_by = "interrupt"
+        self.first: Sequence[Config] = ()
         self._store = store
         self._anchor: Anchor | None = None
         self._rig: Rig | None = None
@@ -198,6 +200,7 @@ class TuningSession:
             speedup=speedup,
             notices=(*self.notices, *notices),
             incomplete=incomplete,
+            study=str(self.study.directory),
         )
 
     def interrupted_profile(self) -> Profile:

@@ -1,0 +1,24 @@
+"""What a profile remembers of the request that made it, so that it can be made again; never a password, never trust."""
+
+import re
+
+from tuner.tuning.request import TuneRequest
+
+_PASSWORD = re.compile(r"(://[^/\s:@]*):[^/\s@]+@")
+_NOT_KEPT = frozenset({"command", "trust_code", "trust_profile", "trust_remote_code"})
+"""Trust is given by the one who runs a command, not by a file."""
+
+
+def remembered(request: TuneRequest) -> dict[str, object]:
+    """Return the options that differ from their defaults, as JSON values; a storage with a password is left out."""
+    kept = request.model_dump(
+        mode="json", exclude_defaults=True, exclude=set(_NOT_KEPT & set(type(request).model_fields))
+    )
+    if request.storage is not None and _PASSWORD.search(request.storage):
+        del kept["storage"]
+    return kept
+
+
+def shown_command(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command line with passwords in URLs as asterisks."""
+    return tuple(_PASSWORD.sub(r"\1:***@", word) for word in command)

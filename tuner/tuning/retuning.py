@@ -1,0 +1,95 @@
+"""`retune`: the request of a profile once more, on what is here now, starting from what was best; no old latencies."""
+
+import json
+from pathlib import Path
+
+from tuner.hardware.compatibility import Difference
+from tuner.hardware.detection import detect
+from tuner.loading.adapting import adapt
+from tuner.loading.checking import check_profile
+from tuner.records.config import Config
+from tuner.records.events import Event, OnEvent
+from tuner.records.profile import Profile
+from tuner.study.store import StudyStore
+from tuner.tuning.line import TuneResult, run
+from tuner.tuning.request import TuneRequest
+from tuner.tuning.warming import good_configs
+
+
+def retune(
+    profile: Profile,
+    path: Path,
+    *,
+    on_event: OnEvent,
+    **changes: object,
+) -> TuneResult:
+    """Tune again as the profile's command says, warm-started; artifacts whose key still holds are not built again.
+
+    Args:
+        profile: The older result.
+        path: Where it stands; the new one takes its place, unless ``output`` says another.
+        on_event: Told first what changed since, one notice a field.
+        **changes: Fields of the request to change: ``model``, ``budget_s``, ``trials``, ``output``, ….
+
+    Raises:
+        TunerError: As `tune`.
+    """
+    request = request_of(profile, path).model_copy(
+        update={"output": str(path), **{name: value for name, value in changes.items() if value is not None}}
+    )
+    for text in changed(profile, path, request):
+        on_event(Event(kind="notice", text=text))
+    return run(request, on_event, first=first_configs(profile))
+
+
+def request_of(profile: Profile, path: Path) -> TuneRequest:
+    """Return the request that made a profile; of one without, as much as its fields tell.
+
+    Raises:
+        UsageError: The request in the profile is not one of this version.
+    """
+    if profile.request is not None:
+        request = TuneRequest.from_json(json.dumps(profile.request), source=f"{path}: request")
+        return request.model_copy(update={"command": profile.command})
+    workload, objective = profile.workload, profile.objective
+    limits = objective.constraints
+    return TuneRequest(
+        model=profile.model.source,
+        task=profile.model.task,
+        target=objective.target,
+        at_most=tuple(f"{one.path}={one.bound!r}" for one in limits if one.operator == "<="),
+        at_least=tuple(f"{one.path}={one.bound!r}" for one in limits if one.operator == ">="),
+        data=None if workload.data.sha256 is None else workload.data.source,
+        batch_size=workload.batch_size,
+        concurrency=workload.concurrency,
+        lengths=workload.lengths,
+        budget_s=profile.effort.budget_s,
+        seed=profile.effort.seed,
+        sampler=profile.effort.sampler,
+        command=profile.command,
+    )
+
+
+def changed(profile: Profile, path: Path, request: TuneRequest) -> list[str]:
+    """Return what changed since the profile was made, a line a field."""
+    model = request.model if request.model != profile.model.source else None
+    result = check_profile(profile, path, model=model, cache_dir=request.cache_dir)
+    relevant = [one for one in result.differences if one.consequence != "ignore" and one.field != "artifact"]
+    return [phrase(one) for one in relevant] or [f"nothing changed since {path.name} was made"]
+
+
+def phrase(difference: Difference) -> str:
+    """Return a difference as one line."""
+    then, now = ("–" if value is None else value for value in (difference.then, difference.now))
+    return f"changed since: {difference.field}: {then} → {now} ({difference.consequence}: {difference.detail})"
+
+
+def first_configs(profile: Profile) -> list[Config]:
+    """Return what to try first: the best, the challenger and what else was good in the study, fitted to this host."""
+    configs = [profile.best.config]
+    if profile.challenger is not None:
+        configs.insert(0 if profile.best.config == profile.baseline.config else 1, profile.challenger.config)
+    if profile.study is not None and Path(profile.study).is_dir():
+        configs += good_configs(StudyStore(Path(profile.study)).records())
+    host = detect()
+    return [adapt(config, host).config for config in configs]
