@@ -224,9 +224,9 @@ def notices_of(judgement: Judgement | None) -> tuple[Notice, ...]:
         return ()
     notices = []
     if judgement.guard == "not_resolved":
-        detail = "too few calls to say that p99 did not grow by more than 10%"
+        detail = "p99: neither shown to stay within 10% of the baseline's nor to leave it"
         notices.append(Notice(code="p99_not_resolved", detail=detail, remedy="use --target p99, or a larger budget"))
-    if judgement.guard == "harm":
+    if judgement.guard == "harm" and judgement.decision == "WIN":
         detail = "p99 is shown to grow by more than 10%: the faster configuration was refused"
         notices.append(Notice(code="p99_harm", detail=detail, remedy="use --target p99"))
     for name, state in judgement.held.items():

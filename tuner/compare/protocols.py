@@ -46,7 +46,9 @@ class Arm(Protocol):
 class Runner(Protocol):
     """Opens arms: a real process, a replayed trace or a simulated host."""
 
-    clock: Clock
+    @property
+    def clock(self) -> Clock:
+        """The clock that all times are taken from."""
 
     def open(self, config: Config) -> Arm:
         """Start a fresh process and load `config` in it.

@@ -130,22 +130,6 @@ def run_callers(
     return Load(latencies, wall_s)
 
 
-def run_traffic(call: Call, n: int, *, n_callers: int, rate_per_s: float | None, seed: int) -> Load:
-    """Make about `n` calls: from `n_callers` at once, or at scheduled random arrivals served by so many.
-
-    Args:
-        call: Runs batch `i` of the cycle; called from several threads if there are several callers.
-        n: Calls; in the closed loop rounded up to a multiple of `n_callers`.
-        n_callers: Callers (closed loop), or threads that serve arrivals (open loop).
-        rate_per_s: Arrivals a second, None for the closed loop.
-        seed: Of the arrivals; the same for every block, so that both arms see the same traffic.
-    """
-    if rate_per_s is None:
-        return run_callers(call, n_callers, -(-n // n_callers))
-    arrivals = poisson_arrivals(rate_per_s, n, seed)
-    return run_open_loop(call, arrivals) if n_callers == 1 else run_servers(call, arrivals, n_callers)
-
-
 def run_servers(
     call: Call,
     arrivals_s: Sequence[float],
@@ -155,6 +139,8 @@ def run_servers(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Load:
     """Serve scheduled arrivals, first come first served, from `n_servers` threads; latency from the arrival."""
+    if n_servers == 1:
+        return run_open_loop(call, arrivals_s, clock_ns=clock_ns, sleep=sleep)
     zero = clock_ns()
     positions = iter(range(len(arrivals_s)))
     lock = threading.Lock()

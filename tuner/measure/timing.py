@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tuner.measure.plan import QUICK_CALLS, slow_warm_calls
-from tuner.measure.rates import Load, run_callers, run_open_loop
+from tuner.measure.rates import Load, run_callers, run_servers
 
 WarmKind = Literal["flat", "warmup", "slowdown", "no_steady", "capped", "dominated"]
 Call = Callable[[int], object]
@@ -155,7 +155,7 @@ def run_block(
         discarded += 1
     cpu_started = cpu_clock_ns()
     if arrivals_s is not None:
-        load = run_open_loop(call, arrivals_s[:n], clock_ns=clock_ns, sleep=sleep)
+        load = run_servers(call, arrivals_s[:n], callers, clock_ns=clock_ns, sleep=sleep)
     elif callers > 1:
         load = run_callers(call, callers, math.ceil(n / callers), clock_ns=clock_ns)
     else:

@@ -29,7 +29,7 @@ def measure_baseline(session: TuningSession) -> None:
     _, run = session.anchor.arm()
     session.baseline_cost = run.cost()
     check_budget(
-        session.plan.request.budget_s, session.baseline_cost, session.rig.plan(run.warmed.call_s, run.warmed.call_s)
+        session.plan.request.budget_s, session.baseline_cost, session.rig.plan(run.call_s, run.call_s)
     )
     known = next((record for record in session.records if record.purpose == "baseline" and record.measurement), None)
     if known is None:
@@ -49,7 +49,7 @@ def measure_baseline(session: TuningSession) -> None:
 def measure_anchor(session: TuningSession) -> TrialRecord:
     """Time the resident baseline by itself and compare its outputs with the reference."""
     arm, run = session.anchor.arm()
-    plan = session.rig.plan(run.warmed.call_s, run.warmed.call_s)
+    plan = session.rig.plan(run.call_s, run.call_s)
     began = session.rig.measure_s
     try:
         lone_blocks(session.rig, arm, run, plan, min(BASELINE_BLOCKS, plan.blocks))

@@ -136,18 +136,17 @@ class LoadedModel:
         )
 
     def _timed(self, command: RunBlock) -> timing.Timings:
-        """Run the discarded calls, then the timed ones as the workload's traffic has them."""
+        """Run the discarded calls, then the timed ones as the workload's traffic has them, the same in both arms."""
         workload = self.prepared.workload
-        if workload.concurrency == 1 and workload.rate_per_s is None:
-            return timing.run_block(
-                self.call, command.n, discard_calls=command.discard_calls, discard_s=command.discard_s
-            )
-        quiet = timing.run_block(self.call, 0, discard_calls=command.discard_calls, discard_s=command.discard_s)
-        began = time.process_time()
-        load = rates.run_traffic(
-            self.call, command.n, n_callers=workload.concurrency, rate_per_s=workload.rate_per_s, seed=workload.seed
+        rate = workload.rate_per_s
+        return timing.run_block(
+            self.call,
+            command.n,
+            discard_calls=command.discard_calls,
+            discard_s=command.discard_s,
+            callers=workload.concurrency,
+            arrivals_s=None if rate is None else rates.poisson_arrivals(rate, command.n, workload.seed),
         )
-        return timing.Timings(load.latencies_s, time.process_time() - began, load.wall_s, quiet.discarded)
 
     def fidelity(self, command: CheckFidelity) -> FidelityDone:
         """Compare outputs with the references."""

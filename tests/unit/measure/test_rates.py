@@ -8,7 +8,6 @@ from tuner.measure.rates import (
     run_callers,
     run_open_loop,
     run_servers,
-    run_traffic,
 )
 
 
@@ -99,10 +98,3 @@ def test_servers_pass_an_error_on():
 
     with pytest.raises(ValueError, match="two"):
         run_servers(fail, [0.0] * 5, 2)
-
-
-def test_traffic_follows_the_workload():
-    """Without a rate callers share at least the calls asked; with one every arrival is a call."""
-    assert len(run_traffic(lambda _: None, 5, n_callers=2, rate_per_s=None, seed=0).latencies_s) == 6
-    assert len(run_traffic(lambda _: None, 5, n_callers=1, rate_per_s=1e6, seed=0).latencies_s) == 5
-    assert len(run_traffic(lambda _: None, 5, n_callers=2, rate_per_s=1e6, seed=0).latencies_s) == 5
