@@ -1,6 +1,8 @@
 """Puts together what one process may use of its host; every reading lives in a module of its own."""
 
 import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -86,6 +88,7 @@ def detect(root: Path = Path("/"), affinity: str | None = None) -> Host:
         is_memory_policy_permitted=_probe(tree),
         allocators=tuple(name for name in libraries.ALLOCATORS if name in preloadable),
         openmp_runtimes=tuple(name for name in libraries.OPENMP_RUNTIMES if name in preloadable),
+        has_compiler=_has_compiler() if tree.is_live else None,
         notices=tuple(tree.notices),
         **system._asdict(),
     ).with_fingerprint()
@@ -130,6 +133,12 @@ def _probe(tree: Tree) -> bool | None:
             "docker run --cap-add SYS_NICE permits it",
         )
     return probe.is_permitted
+
+
+def _has_compiler() -> bool:
+    """Return whether a C++ compiler is where PyTorch looks for one: CXX, else the system's own."""
+    named = os.environ.get("CXX", "").split() or ["clang++" if sys.platform == "darwin" else "g++"]
+    return shutil.which(named[0]) is not None
 
 
 def _machine(tree: Tree) -> str | None:

@@ -67,6 +67,7 @@ class Host(Record):
         is_memory_policy_permitted: Outcome of a set_mempolicy probe, None if not probed.
         allocators: Names of the memory allocators in system library folders, which may be preloaded.
         openmp_runtimes: Names of the OpenMP runtimes there.
+        has_compiler: Whether a C++ compiler is found (CXX, else g++), None if not looked for.
         fingerprint: sha256 over the facts whose change refuses a profile or has it checked again (`identity`).
     """
 
@@ -113,6 +114,7 @@ class Host(Record):
     is_memory_policy_permitted: bool | None = None
     allocators: tuple[str, ...] = ()
     openmp_runtimes: tuple[str, ...] = ()
+    has_compiler: bool | None = None
 
     @property
     def n_allowed(self) -> int:

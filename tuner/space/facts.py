@@ -39,6 +39,7 @@ FACTS: dict[str, tuple[str, ...]] = {
         "is_memory_policy_permitted",
         "allocators",  # names found in system library folders
         "openmp_runtimes",
+        "has_compiler",  # of C++
     ),
     "model": (
         "kind",

@@ -55,7 +55,11 @@ def facts_of(**roots: Mapping[str, object]) -> dict[str, object]:
 
 
 def resolve_backend(
-    backend: DeclaredBackend, facts: Mapping[str, object], dropped_steps: Collection[str], fixed: Mapping[str, str]
+    backend: DeclaredBackend,
+    facts: Mapping[str, object],
+    dropped_steps: Collection[str],
+    fixed: Mapping[str, str],
+    missing_steps: Mapping[str, str],
 ) -> tuple[ResolvedBackend, list[Notice]]:
     """Return the backend on this host, and what a person should know of it.
 
@@ -67,7 +71,7 @@ def resolve_backend(
     for rule in backend.rules:
         if not rule.require.parameters and rule.require.truth(facts) is False:
             raise Refusal(Notice(code="backend_dropped", detail=f"{backend.name}: {rule.reason}"))
-    chains = _chains(backend, dropped_steps)
+    chains = _chains(work, dropped_steps, missing_steps)
     steps = {step for names in chains.values() for step in names}
     parameters = []
     for parameter in backend.parameters:
@@ -84,15 +88,29 @@ def resolve_backend(
     return ResolvedBackend(backend.name, chains, tuple(parameters), rules, facts), work.notices
 
 
-def _chains(backend: DeclaredBackend, dropped_steps: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the chains that `artifact.chain` may name, without dropped steps; of equal ones the first stays."""
+def _chains(
+    work: _Narrowing, dropped_steps: Collection[str], missing_steps: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the chains that `artifact.chain` may name, without dropped steps; of equal ones the first stays.
+
+    A chain with a missing step drops out; one notice a step names its chains.
+    """
+    backend = work.backend
     chain = next(parameter for parameter in backend.parameters if parameter.name == CHAIN)
     allowed = domain_of(chain, {}).values
     chains: dict[str, tuple[str, ...]] = {}
+    without: dict[str, list[str]] = {}
     for name, steps in backend.chains.items():
         left = tuple(step for step in steps if step not in dropped_steps)
-        if name in allowed and left not in chains.values():
+        lacking = next((step for step in left if step in missing_steps), None)
+        if lacking is not None:
+            without.setdefault(lacking, []).append(name)
+        elif name in allowed and left not in chains.values():
             chains[name] = left
+    for step, names in without.items():
+        work.note(
+            "chain_dropped", f"{', '.join(names)} left out: step {step} is not installed here", missing_steps[step]
+        )
     return chains
 
 

@@ -37,6 +37,7 @@ class SearchSpace:
         workload: Mapping[str, object],
         *,
         dropped_steps: Collection[str] = (),
+        missing_steps: Mapping[str, str] | None = None,
         backends: Collection[str] | None = None,
         fixed: Mapping[str, str] | None = None,
     ) -> ResolvedSpace:
@@ -47,6 +48,7 @@ class SearchSpace:
             model: Likewise.
             workload: Likewise.
             dropped_steps: Build steps that the source makes superfluous.
+            missing_steps: Build steps that cannot run here, with the way out; chains with one of them drop out.
             backends: Backends to keep, None for all.
             fixed: Texts by parameter name, as ``--fix`` gives them.
 
@@ -62,7 +64,7 @@ class SearchSpace:
         refused: dict[str, Notice] = {}
         for backend in kept:
             try:
-                narrowed, said = resolve_backend(backend, facts, dropped_steps, fixed)
+                narrowed, said = resolve_backend(backend, facts, dropped_steps, fixed, missing_steps or {})
             except Refusal as refusal:
                 refused[backend.name] = refusal.notice
                 continue

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import cast
 
 from tuner.backends.base import Backend
+from tuner.compare.rig import COMPILED_WARM_CAP_S, WARM_CAP_S
 from tuner.errors import HostError, UsageError
 from tuner.models.inspect import inspect
 from tuner.plugins import entry_points_of, plugin, space_file
+from tuner.records.config import Config
 from tuner.records.hardware import Host
 from tuner.records.measurement import Notice
 from tuner.records.model import ModelFacts
@@ -96,6 +98,22 @@ def dropped_steps(kind: str) -> list[str]:
     return [step.name for step in all_steps() if getattr(step, "output", None) == kind]
 
 
+def missing_steps() -> dict[str, str]:
+    """Return the steps whose libraries are not installed, with the way out (a step names its ``extra``)."""
+    found = {}
+    for step in all_steps():
+        installed = getattr(step, "installed", None)
+        if installed is not None and installed() is None:
+            found[step.name] = f"pip install 'autotune-cpu[{getattr(step, 'extra', 'all')}]'"
+    return found
+
+
+def warm_cap_s(config: Config) -> float:
+    """Return the most seconds of warm-up: more where the engine compiles in its first calls (``compiled``)."""
+    compiles = getattr(plugin("tuner.backends", config.backend), "compiled", None)
+    return COMPILED_WARM_CAP_S if compiles is not None and compiles(config.session) else WARM_CAP_S
+
+
 def resolve_space(
     host: Host, *, model: str | None, backends: tuple[str, ...] | None, files: tuple[str, ...], cache_dir: Path
 ) -> ResolvedSpace:
@@ -109,6 +127,7 @@ def resolve_space(
         facts_of_model(facts) if facts is not None else {},
         facts_of_workload(workload),
         dropped_steps=dropped_steps(facts.kind) if facts is not None else (),
+        missing_steps=missing_steps(),
         backends=installed,
     )
 

@@ -22,7 +22,7 @@ from tuner.records.workload import DataSource, Objective, Workload
 from tuner.space.facts import facts_of_host, facts_of_model, facts_of_workload
 from tuner.space.resolved import ResolvedSpace
 from tuner.study.objective import default_constraints, parse_objective
-from tuner.tuning.engines import check_backends, declared_space, dropped_steps, usable_backends
+from tuner.tuning.engines import check_backends, declared_space, dropped_steps, missing_steps, usable_backends
 from tuner.tuning.request import TuneRequest, parse_fixes
 
 BASELINE_BACKENDS = {
@@ -93,6 +93,7 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
         facts_of_model(model),
         facts_of_workload(workload),
         dropped_steps=dropped_steps(model.kind),
+        missing_steps=missing_steps(),
         backends=usable,
         fixed=fixes,
     )

@@ -20,6 +20,7 @@ from tuner.runner.process import WorkerProcess
 from tuner.study.building import Workshop
 from tuner.study.objective import figure
 from tuner.study.store import StudyStore
+from tuner.tuning.engines import warm_cap_s
 from tuner.tuning.planning import Plan
 from tuner.tuning.result import build_profile, count_states
 
@@ -121,6 +122,7 @@ class TuningSession:
             budget_s=plan.request.budget_s,
             seed=plan.request.seed + len(self.records),
             items_per_batch=self.prepared.items_per_batch,
+            warm_cap_s=warm_cap_s,
             memory_budget_bytes=plan.host.memory_budget_bytes,
         )
         found = self.rig.audit()

@@ -24,6 +24,7 @@ from tuner.runner.local import LocalRunner
 from tuner.runner.process import WorkerProcess
 from tuner.runner.sweeping import become_subreaper
 from tuner.study.building import Workshop
+from tuner.tuning.engines import warm_cap_s
 
 MAX_SAMPLES = 256
 FIDELITY_SHARE = 0.05
@@ -104,6 +105,7 @@ def workbench(
             budget_s=budget_s,
             seed=seed,
             items_per_batch=prepared.items_per_batch,
+            warm_cap_s=warm_cap_s,
             memory_budget_bytes=host.memory_budget_bytes,
         )
         yield Workbench(host, rig, workshop, prepared, started)
