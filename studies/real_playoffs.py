@@ -93,7 +93,7 @@ def one_playoff(what: str, graphs: dict[int, Path], work: Path, *, seed: int) ->
     runner: LocalRunner | None = None
     workshop = Workshop(
         store=store,
-        spawn=lambda *a: runner.spawn(*a),
+        spawn=lambda *a: runner.spawn(*a),  # noqa: PLW0108 - the runner is made after the workshop
         model=facts,
         on_build=lambda *_: None,  # type: ignore[union-attr]
     )
