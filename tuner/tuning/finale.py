@@ -22,6 +22,7 @@ SHORT_BUDGET_S = 600.0
 RACE_WITHIN = 0.05
 RACE_SHARE = 0.15
 WALL_FACTOR = 1.08
+SERVABLE = ("WIN", "FEASIBLE_ONLY")
 
 
 def finish(session: TuningSession) -> Profile:
@@ -96,6 +97,13 @@ def play_off(session: TuningSession, candidate: TrialRecord) -> Profile:
         baseline_fidelity=session.baseline.measurement.fidelity,
     )
     keep(session, playoff_record(session, candidate, outcome))
+    judgement = outcome.judgement
+    if judgement is not None and judgement.broken_by_baseline and outcome.verdict not in SERVABLE:
+        held = ", ".join(f"{limit}: {state}" for limit, state in judgement.held.items())
+        raise NoFeasibleTrial(
+            f"the baseline breaks {judgement.broken_by_baseline[0]} and no configuration is shown to keep it; closest: "
+            f"{name(candidate.config)} ({held}); use a larger --budget or loosen the limit"
+        )
     return decided_profile(session, candidate, outcome)
 
 
@@ -124,7 +132,7 @@ def decided_profile(session: TuningSession, candidate: TrialRecord, outcome: Pla
     assert candidate.measurement is not None
     tried = Measured(config=candidate.config, measurement=pooled(outcome.candidate, candidate.measurement))
     base = Measured(config=session.plan.baseline, measurement=pooled(outcome.baseline, session.baseline.measurement))
-    wins = outcome.verdict in ("WIN", "FEASIBLE_ONLY")
+    wins = outcome.verdict in SERVABLE
     notices = list(outcome.notices)
     if outcome.failure is not None:
         detail = f"the finalist failed in a fresh process: {outcome.failure.kind}: {outcome.failure.message}"
