@@ -8,6 +8,7 @@ from tuner.artifacts.store import Store
 from tuner.compare.anchor import Anchor
 from tuner.compare.arms import ArmCost
 from tuner.compare.costs import reserve_s
+from tuner.compare.events import Event as ComparisonEvent
 from tuner.compare.rig import Rig
 from tuner.records.base import Scalar
 from tuner.records.config import Config, ProcessSettings
@@ -60,7 +61,9 @@ class TuningSession:
         self._anchor: Anchor | None = None
         self._rig: Rig | None = None
         self._runner: LocalRunner | None = None
-        self.workshop = Workshop(store=store, spawn=self._spawn, model=plan.model, on_build=self._on_build)
+        self.workshop = Workshop(
+            store=store, spawn=self._spawn, model=plan.model, on_build=self._on_build, isa=plan.host.compute_isa
+        )
 
     def say(self, kind: EventKind, text: str, **data: Scalar) -> None:
         """Report progress."""
@@ -123,6 +126,7 @@ class TuningSession:
             seed=plan.request.seed + len(self.records),
             items_per_batch=self.prepared.items_per_batch,
             warm_cap_s=warm_cap_s,
+            on_event=self._on_comparison,
             memory_budget_bytes=plan.host.memory_budget_bytes,
         )
         found = self.rig.audit()
@@ -158,6 +162,18 @@ class TuningSession:
     def _spawn(self, process: ProcessSettings, name: str) -> tuple[WorkerProcess, tuple[int, ...]]:
         runner = self._runner or self._make_runner()
         return runner.spawn(process, name)
+
+    def _on_comparison(self, event: ComparisonEvent) -> None:
+        """Say what a person would want to know of a comparison that takes minutes."""
+        facts = event.facts
+        if event.kind == "look":
+            self.say("playoff", f"{facts['pairs']} process pairs: {facts['verdict']}")
+        elif event.kind == "anchor_restarted":
+            self.say("notice", "the resident baseline died and is started again")
+        elif event.kind == "redo":
+            self.say(
+                "notice", f"disturbed ({facts.get('reason')}): the blocks are run again after {facts['back_off_s']} s"
+            )
 
     def _on_build(self, name: str, build_s: float | None) -> None:
         if build_s is None:
