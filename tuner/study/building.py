@@ -1,5 +1,6 @@
 """Makes what trials need before anything is timed: the prepared workload and artifact chains, each once, in workers."""
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -22,6 +23,8 @@ PREPARE_LIMIT_S = 1800.0
 BUILD_LIMIT_S = 900.0
 LIBRARIES = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime", "openvino", "numpy")
 TRANSIENT = frozenset({"not_applied"})
+FULL = re.compile(r"\bOSError: \[Errno|No space left on device|Disk quota exceeded|File too large")
+"""How workers tell of a disk that is full; it says nothing of the model or the step."""
 
 Spawn = Callable[[ProcessSettings, str], tuple[WorkerProcess, tuple[int, ...]]]
 
@@ -45,6 +48,7 @@ class Workshop:
         spawn: Starts a worker for a name (the runner's).
         model: The model.
         on_build: Told the name of what is being built, and when it is done its seconds.
+        isa: Flags of this CPU, which belong to the key of native code.
     """
 
     def __init__(
@@ -55,12 +59,14 @@ class Workshop:
         model: ModelFacts,
         on_build: Callable[[str, float | None], None],
         build_limit_s: float = BUILD_LIMIT_S,
+        isa: tuple[str, ...] = (),
     ) -> None:
         self.store = store
         self.spawn = spawn
         self.model = model
         self.on_build = on_build
         self.build_limit_s = build_limit_s
+        self.isa = isa
         self.prepared: Path | None = None
         self.build_s = 0.0
 
@@ -120,6 +126,10 @@ class Workshop:
         try:
             worker.ask(command, PreparedFiles, limit_s=PREPARE_LIMIT_S)
         except TrialError as error:
+            if FULL.search(error.message):
+                raise HostError(
+                    f"preparing the workload: {error.message}: free space or name another --cache-dir"
+                ) from error
             if error.kind in ("error", "unsupported", "incorrect"):
                 raise UsageError(error.message) from error
             if error.kind == "out_of_memory":
@@ -143,6 +153,8 @@ class Workshop:
                 "versions": library_versions(step_libraries(chain[:length])),
                 "prepared": self.prepared.name if self.prepared and uses_data(chain[:length]) else None,
             }
+            if holds_native_code(chain[:length]):
+                made_of["isa"] = list(self.isa)
             found.append((digest_of(made_of), made_of))
         return found
 
@@ -210,7 +222,7 @@ class Workshop:
                 manifest = self.store.put(key, made_of, directory, done.build_s)
             except TrialError as error:
                 failure = Failure(stage="build", kind=error.kind, message=f"{step.step}: {error.message}")
-                if error.kind not in TRANSIENT:
+                if error.kind not in TRANSIENT and not FULL.search(error.message):
                     self.store.remember_failure(key, failure)
                 raise TrialError("build", error.kind, failure.message) from error
             except HostError as error:
@@ -229,3 +241,8 @@ def step_libraries(chain: tuple[StepSettings, ...]) -> tuple[str, ...]:
 def uses_data(chain: tuple[StepSettings, ...]) -> bool:
     """Say whether a step's output depends on the prepared data (``uses_data = True``), as calibration does."""
     return any(bool(getattr(cast("Step", plugin("tuner.steps", step.step)), "uses_data", False)) for step in chain)
+
+
+def holds_native_code(chain: tuple[StepSettings, ...]) -> bool:
+    """Say whether a step writes code for this CPU (``native = True``), as ahead-of-time compiling does."""
+    return any(bool(getattr(plugin("tuner.steps", step.step), "native", False)) for step in chain)

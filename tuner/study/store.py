@@ -130,7 +130,20 @@ class StudyStore:
 
     def save_state(self, state: StudyState) -> None:
         """Write study.json atomically."""
-        write_atomically(self.state_file, state.to_json(indent=1).encode())
+        self.save(self.state_file.name, state.to_json(indent=1).encode())
+
+    def save(self, name: str, data: bytes) -> None:
+        """Write a file of the study atomically.
+
+        Raises:
+            HostError: The disk is full or fails; an existing file is as it was.
+        """
+        try:
+            write_atomically(self.directory / name, data)
+        except OSError as error:
+            raise HostError(
+                f"{self.directory / name} cannot be written ({error.strerror}): free space and run again"
+            ) from error
 
     def append(self, record: TrialRecord) -> None:
         """Append one line, durable before this returns.

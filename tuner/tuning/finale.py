@@ -2,7 +2,6 @@
 
 import math
 
-from tuner.artifacts.store import write_atomically
 from tuner.compare.playoff import PlayoffOutcome, run_playoff
 from tuner.compare.race import run_race
 from tuner.errors import NoFeasibleTrial
@@ -37,7 +36,7 @@ def finish(session: TuningSession) -> Profile:
         raise NoFeasibleTrial(closest_miss(session))
     candidate = best_of_race(session, ranked) if ranked else None
     profile = baseline_profile(session, "NO_WORTHWHILE_WIN") if candidate is None else play_off(session, candidate)
-    write_atomically(session.study.directory / PROFILE, profile.to_json(indent=1).encode() + b"\n")
+    session.study.save(PROFILE, profile.to_json(indent=1).encode() + b"\n")
     session.mark_finished()
     session.say("verdict", f"{profile.verdict}" + (f" {profile.speedup.ratio:.2f}×" if profile.speedup else ""))
     return profile

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tuner.artifacts.store import Store
-from tuner.errors import TrialError, UsageError
+from tuner.errors import HostError, TrialError, UsageError
 from tuner.messages import Built, PreparedFiles
 from tuner.records.config import Config, StepSettings
 from tuner.records.model import ModelFacts
@@ -161,6 +161,24 @@ def test_full_disk_is_no_failure_of_the_step(make_workshop, full_disk):
     later = make_workshop()
     later.workshop.ensure(config(EXPORT))
     assert len(later.asked) == 1
+
+
+FULL = TrialError("build", "error", "OSError: [Errno 28] No space left on device")
+
+
+def test_full_disk_in_a_worker_is_no_failure_of_the_step(make_workshop):
+    """A step that found the disk full is tried again once there is space."""
+    with pytest.raises(TrialError):
+        make_workshop(FULL).workshop.ensure(config(EXPORT))
+    later = make_workshop()
+    later.workshop.ensure(config(EXPORT))
+    assert len(later.asked) == 1
+
+
+def test_full_disk_while_preparing(make_workshop):
+    """A disk that is full is the host's fault, with the way out."""
+    with pytest.raises(HostError, match=r"No space left on device.*free space or name another --cache-dir"):
+        make_workshop(FULL).workshop.prepare(Workload(task="forward"), None, max_samples=4, sample_budget_s=1.0)
 
 
 @pytest.mark.parametrize("kind", ["error", "unsupported", "incorrect"])

@@ -126,6 +126,14 @@ def test_state_round_trip(store):
     assert StudyStore(store.directory).state() == state
 
 
+def test_full_disk_keeps_the_state(store, full_disk):
+    """A state that does not fit ends in one error, and the old one stands."""
+    store.save_state(StudyState(key="k", parts={}))
+    with full_disk(8), pytest.raises(HostError, match=r"study\.json cannot be written \(.*\): free space"):
+        store.save_state(StudyState(key="other", parts={}))
+    assert StudyStore(store.directory).state().key == "k"
+
+
 @pytest.mark.parametrize("text", ['{"schema": "tuner.study/2", "key": "k"}', "{", "[]", "", '{"key": "k"}'])
 def test_foreign_state_is_refused(store, text):
     """A study of another schema, or none at all, is named and left alone."""
