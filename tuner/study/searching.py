@@ -20,7 +20,8 @@ BUILD_S = 20.0
 """Assumed for an artifact while no build has been seen."""
 TRIAL_S = 5.0
 LEAST_TRIAL_S = 0.5
-WORTHWHILE = 0.25
+WORTHWHILE = 0.5
+"""Share of the best gain a second that an untried artifact must promise to be screened before the search."""
 
 
 class Costs:
@@ -109,18 +110,18 @@ class Searcher:
         return None if self.seeds else self._rule.reason(self.portfolio)
 
     def _worth_screening(self, is_open: np.ndarray, cost_s: np.ndarray) -> int | None:
-        """Return the row of an untried artifact with the most expected gain a second, if it comes near the best."""
+        """Return the row of an untried artifact with the most expected gain a second, if that comes near the best."""
         tried = self.table.artifacts[list(self.portfolio.trials.tried)]
         is_untried = is_open & ~np.isin(self.table.artifacts, tried)
         if not is_untried.any() or self.portfolio.posterior() is None:
             return None
         rows = np.flatnonzero(is_open)
-        score = self.portfolio.gain(rows) * self.portfolio.trials.feasibility()[rows]
+        score = self.portfolio.gain(rows) * self.portfolio.trials.feasibility()[rows] / cost_s[rows]
         untried = is_untried[rows]
         if score[untried].max() < WORTHWHILE * score.max():
             return None
         candidates = np.flatnonzero(untried)
-        return int(rows[candidates[np.argmax(score[candidates] / cost_s[rows[candidates]])]])
+        return int(rows[candidates[np.argmax(score[candidates])]])
 
     def _neighbours(self, row: int) -> list[int]:
         """Return the rows in the table that differ in one value, or in what that makes active or not."""
