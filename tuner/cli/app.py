@@ -12,6 +12,7 @@ from rich.console import Console
 import tuner
 from tuner.cli.benching import bench
 from tuner.cli.bundling import bundle
+from tuner.cli.caching import cache
 from tuner.cli.checking import check
 from tuner.cli.doctoring import doctor
 from tuner.cli.executing import env, exec_
@@ -33,6 +34,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "env": env,
     "bundle": bundle,
     "host": host,
+    "cache": cache,
     "doctor": doctor,
 }
 EXIT_BUG = 70

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from tuner.artifacts.places import cache_directory
+from tuner.artifacts.pruning import prune, register_profile
 from tuner.artifacts.store import Store
 from tuner.hardware.detection import detect
 from tuner.records.config import Config
@@ -61,9 +62,18 @@ def run(request: TuneRequest, on_event: OnEvent, *, first: Sequence[Config] = ()
         profile = stored_profile(study, plan)
         if profile is not None:
             on_event(Event(kind="done", text="this study is finished: its profile (a larger --budget searches on)"))
-            return TuneResult(profile, write_profile(profile, output), is_reused=True)
+            return TuneResult(profile, kept(profile, output, store), is_reused=True)
         profile = tune_study(plan, study, store, started=started, on_event=on_event, first=first)
-        return TuneResult(profile, write_profile(profile, output), is_reused=False)
+        path = kept(profile, output, store)
+        prune(store)
+        return TuneResult(profile, path, is_reused=False)
+
+
+def kept(profile: Profile, output: Path, store: Store) -> Path:
+    """Write a profile, and keep the artifacts that it needs from being pruned."""
+    path = write_profile(profile, output)
+    register_profile(store, profile, path)
+    return path
 
 
 def tune_study(
