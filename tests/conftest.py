@@ -69,11 +69,13 @@ def full_disk():
     @contextlib.contextmanager
     def limited(limit_bytes):
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # cut-off bytecode outlives the test
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, hard))
         try:
             yield
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            sys.dont_write_bytecode = writes_bytecode
 
     return limited
 

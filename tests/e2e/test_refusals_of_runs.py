@@ -1,5 +1,6 @@
 """Runs that end with a reason after workers were started."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,8 @@ def test_no_feasible_config(tmp_path, command, tune_options):
 def test_full_disk(tmp_path, tune_options, limit_bytes):
     """A full disk ends with exit code 3 and one line; no profile and no artifact is half-written."""
     argv = ["prlimit", f"--fsize={limit_bytes}", PROGRAM, *tune_options(tmp_path, 4000, "--progress", "none")]
-    ended = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    env = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode")}  # cut-off bytecode would outlive the test
+    ended = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, env=env)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (3, "", 1), ended.stderr
     assert "free space" in ended.stderr
     assert [path.name for path in tmp_path.rglob("*.npz")] == []
