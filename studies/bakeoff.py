@@ -9,13 +9,15 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import optuna
 
+from tuner.replay.trace import Trace, read_trace
 from tuner.replay.trace_course import Course, Played, Player
 from tuner.replay.trace_landscape import Relief, draw_course
 from tuner.space.domains import Domain
@@ -32,6 +34,7 @@ RUNS = HERE / "bakeoff.runs.jsonl"
 WITHIN = 0.05
 AT = 60
 RESAMPLES = 2000
+REASKS = 300
 RELIEFS = (
     Relief(),
     Relief(setting=0.08, pair=0.035),
@@ -74,11 +77,53 @@ def drawn_space(cpus: int) -> tuple[ResolvedSpace, PointTable]:
 
 
 @cache
-def arena(number: int, cpus: int = 4) -> Arena:
-    """Return one drawn course."""
+def arena(course: int | str, cpus: int = 4) -> Arena:
+    """Return a course: a number draws one, a name is a recorded trace, ``wide NAME`` that with made-up minor knobs."""
+    if isinstance(course, str):
+        trace = read_trace(HERE / "traces" / f"{course.removeprefix('wide ')}.jsonl.gz")
+        return widened(trace) if course.startswith("wide ") else recorded(trace)
+    number = course
     space, table = drawn_space(cpus)
     relief = RELIEFS[number % len(RELIEFS)]
     return Arena(space, table, draw_course(space, table.points, seed=number, relief=relief, n_cores=cpus))
+
+
+def recorded(trace: Trace) -> Arena:
+    """Return the course of a trace: the recorded points alone."""
+    space = trace.space()
+    known = [(config, space.to_point(config)) for config in trace.configs()]
+    table = PointTable(space, [point for _, point in known if point is not None])
+    return Arena(space, table, trace.course([config for config, point in known if point is not None]))
+
+
+def widened(trace: Trace, n_knobs: int = 6) -> Arena:
+    """Return the recorded points times `n_knobs` made-up switches, half of them without effect."""
+    base = recorded(trace)
+    knobs = "\n".join(
+        f'[process.env.MADE_UP_{knob}]\nkind = "choice"\nvalues = ["0", "1"]\n' for knob in range(n_knobs)
+    )
+    space = trace.space({"made_up.toml": f'schema = "tuner.space/1"\n{knobs}'})
+    rng = np.random.default_rng(len(base.table))
+    effects = rng.normal(0, 0.03, (n_knobs, 2)) * (np.arange(n_knobs) % 2)[:, None]
+    points, origins, extra = [], [], []
+    for row, point in enumerate(base.table.points):
+        for values in product((0, 1), repeat=n_knobs):
+            points.append(point | {f"process.env.MADE_UP_{knob}": str(value) for knob, value in enumerate(values)})
+            origins.append(row)
+            extra.append(sum(effects[knob, value] for knob, value in enumerate(values)))
+    course, rows = base.course, np.array(origins)
+    wide = replace(
+        course,
+        name=f"wide {course.name}",
+        truth=course.truth[rows] + np.array(extra),
+        is_faithful=course.is_faithful[rows],
+        artifact=course.artifact[rows],
+        build_s=course.build_s[rows],
+        open_s=course.open_s[rows],
+        measure_s=course.measure_s[rows],
+        failure=tuple(course.failure[row] for row in origins),
+    )
+    return Arena(space, PointTable(space, points), wide)
 
 
 def tried(played: Played) -> Tried:
@@ -136,7 +181,7 @@ def by_optuna(make: Callable[[int], optuna.samplers.BaseSampler], *, screen: boo
 
 def ask(study: optuna.Study, place: Arena, queue: list[int], seen: dict[int, Played]) -> tuple[optuna.Trial, int]:
     """Return a trial at a valid row: of the queue, else of the sampler, asked again on broken rules and repeats."""
-    while True:
+    for _ in range(REASKS):
         if queue:
             study.enqueue_trial(named_values(place, queue.pop(0)))
         trial = study.ask()
@@ -150,6 +195,11 @@ def ask(study: optuna.Study, place: Arena, queue: list[int], seen: dict[int, Pla
             trial.set_constraint("ok", 1.0)
             trial.set_constraint("fidelity", 1.0)
             study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    left = [row for row in range(len(place.table)) if row not in seen]
+    study.enqueue_trial(named_values(place, left[len(left) // 2]))
+    trial = study.ask()
+    place.space.suggest(lambda name, domain: suggest(trial, name, domain))
+    return trial, left[len(left) // 2]
 
 
 def named_values(place: Arena, row: int) -> dict[str, Value]:
@@ -216,7 +266,7 @@ SEARCHES: dict[str, tuple[Search, int]] = {
 """Search and most trials; a run that never comes within 5% counts with all its seconds, which favours it."""
 
 
-def play(searches: list[str], courses: range, seeds: range, for_s: float) -> None:
+def play(searches: list[str], courses: list[int | str], seeds: range, for_s: float) -> None:
     """Play what is not yet kept, and keep it, for so many seconds."""
     ends = time.monotonic() + for_s
     done = {(run["search"], run["course"], run["seed"]) for run in kept()}
@@ -258,9 +308,12 @@ def reached(run: dict) -> tuple[float, float]:  # type: ignore[type-arg]
     return len(run["seconds"]), run["seconds"][-1]
 
 
-def table(base: str = "ours (auto)") -> None:
+def table(kind: str, base: str = "ours (auto)") -> None:
     """Print one line a search: figures with 95% intervals by bootstrap over courses, then seeds."""
-    grids = {name: grid_of(name) for name in SEARCHES}
+    grids = {name: grid_of(name, kind) for name in SEARCHES}
+    if not grids[base]:
+        return
+    print(f"\n### {kind}\n")
     print(f"| search | runs | regret at {AT} median | p90 | trials to 5% | seconds to 5% | × ours in seconds |")
     print("|---|---|---|---|---|---|---|")
     for name, runs in grids.items():
@@ -277,11 +330,16 @@ def table(base: str = "ours (auto)") -> None:
     agreement(grids[base])
 
 
-def grid_of(name: str) -> dict[int, list[dict]]:  # type: ignore[type-arg]
-    """Return the runs of a search by course."""
+def kind_of(course: int | str) -> str:
+    """Return the kind of a course."""
+    return "drawn" if isinstance(course, int) else "widened traces" if course.startswith("wide ") else "traces"
+
+
+def grid_of(name: str, kind: str) -> dict[int, list[dict]]:  # type: ignore[type-arg]
+    """Return the runs of a search on courses of a kind, by course."""
     found: dict[int, list[dict]] = {}  # type: ignore[type-arg]
     for run in kept():
-        if run["search"] == name:
+        if run["search"] == name and kind_of(run["course"]) == kind:
             found.setdefault(run["course"], []).append(run)
     return found
 
@@ -335,17 +393,21 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("play", "table"))
     parser.add_argument("--searches", default="", help="names by semicolon, all by default")
-    parser.add_argument("--courses", type=int, default=12)
+    parser.add_argument("--courses", type=int, default=9, help="how many are drawn")
+    parser.add_argument("--traces", action="store_true", help="the recorded traces instead, and those widened")
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--for-s", type=float, default=150.0)
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     if chosen.what == "table":
-        table()
+        for kind in ("drawn", "traces", "widened traces"):
+            table(kind)
     else:
         names = chosen.searches.split(";") if chosen.searches else list(SEARCHES)
-        play(names, range(chosen.courses), range(chosen.seeds), chosen.for_s)
+        traces = sorted(file.name.removesuffix(".jsonl.gz") for file in (HERE / "traces").glob("*.jsonl.gz"))
+        courses = [*traces, *(f"wide {name}" for name in traces)] if chosen.traces else list(range(chosen.courses))
+        play(names, courses, range(chosen.seeds), chosen.for_s)
 
 
 if __name__ == "__main__":

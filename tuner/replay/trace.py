@@ -6,7 +6,7 @@ resolved with, so that it can be played where neither exists any more.
 
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -101,11 +101,11 @@ class Trace:
         """Return the recorded configs, in the order of their first processes."""
         return [group[0].config for group in self.by_config.values()]
 
-    def space(self) -> ResolvedSpace:
-        """Return the space as it was."""
+    def space(self, more: Mapping[str, str] | None = None) -> ResolvedSpace:
+        """Return the space as it was, with `more` files (text by name) added."""
         with TemporaryDirectory() as name:
             files = []
-            for file, text in self.head.space_files.items():
+            for file, text in {**self.head.space_files, **(more or {})}.items():
                 files.append(Path(name) / Path(file).name)
                 files[-1].write_text(text, encoding="utf-8")
             facts = self.head.facts

@@ -92,7 +92,7 @@ class Portfolio:
             return int(self.rng.choice(rows))
         gain = self.gain(rows)
         if arm == "neighbour" and best is not None and neighbours is not None:
-            is_near = np.isin(rows, neighbours(best[0]))
+            is_near = np.isin(rows, neighbours(best[0]))  # rows that joined the table just now wait for the next turn
             if gain[is_near].max(initial=0.0) > WORTH_A_LOOK * gain.max():
                 rows, gain = rows[is_near], gain[is_near]
         if arm == "forest":

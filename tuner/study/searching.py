@@ -62,16 +62,24 @@ class Searcher:
         seeds: Rows to screen first, in order.
         seed: Of all choices.
         rotation: Of the portfolio.
+        may_grow: The table is a sample: neighbours of the best join it.
     """
 
     def __init__(
-        self, table: PointTable, *, seeds: Sequence[int], seed: int, rotation: Sequence[Arm] = ROTATION
+        self,
+        table: PointTable,
+        *,
+        seeds: Sequence[int],
+        seed: int,
+        rotation: Sequence[Arm] = ROTATION,
+        may_grow: bool = False,
     ) -> None:
         self.table = table
         self.portfolio = Portfolio(table, seed=seed, rotation=rotation)
         self.costs = Costs(table)
         self.seeds: deque[int] = deque(seeds)
         self.is_screening = True
+        self.may_grow = may_grow
         self._rule = StopRule()
 
     def note(self, tried: Tried, *, build_s: float = 0.0, trial_s: float = 0.0) -> None:
@@ -125,4 +133,7 @@ class Searcher:
 
     def _neighbours(self, row: int) -> list[int]:
         """Return the rows in the table that differ in one value, or in what that makes active or not."""
-        return self.table.extend(self.table.space.neighbours(self.table.points[row]))
+        near = self.table.space.neighbours(self.table.points[row])
+        if self.may_grow:
+            return self.table.extend(near)
+        return [found for found in map(self.table.row_of, near) if found is not None]

@@ -74,7 +74,7 @@ class Suggester:
         points = space.enumerate(LIST_LIMIT) if self.is_listed else space.sample(self._random, POOL)
         self.table = PointTable(space, points)
         seeds = self.table.extend(space.artifact_points())
-        self.searcher = Searcher(self.table, seeds=seeds, seed=seed)
+        self.searcher = Searcher(self.table, seeds=seeds, seed=seed, may_grow=not self.is_listed)
         self._look_for_builds()
         for record in records:
             self.note(record)
