@@ -1,0 +1,238 @@
+"""Retuning: the request of a profile again, what changed, and where the search starts; nothing is measured."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tuner.records.config import Config, ProcessSettings, StepSettings
+from tuner.records.measurement import Failure
+from tuner.replay.trace_course import Player
+from tuner.replay.trace_landscape import draw_course
+from tuner.space.loading import load_space
+from tuner.study.optuna_study import TrialBook, sampler_of
+from tuner.study.store import TrialRecord
+from tuner.study.suggesting import Suggester
+from tuner.tuning.remembering import remembered, shown_command
+from tuner.tuning.request import TuneRequest
+from tuner.tuning.retuning import request_of
+from tuner.tuning.warming import good_configs, nearest_point, warm_points
+
+ENGINE = """
+schema = "tuner.space/1"
+backend = "{name}"
+
+[artifacts]
+fp32 = ["export"]
+int8 = ["export", "quantize"]
+
+[session.precision]
+kind = "choice"
+values = ["float32", "bfloat16"]
+numerics = true
+
+[session.threads]
+kind = "integer"
+min = 1
+max = 4
+default = 4
+
+[session.spin]
+kind = "choice"
+values = [true, false]
+when = "session.threads > 1"
+
+[process.placement.policy]
+kind = "choice"
+values = ["none", "spread"]
+
+[process.env.OMP_WAIT_POLICY]
+kind = "choice"
+values = ["", "passive"]
+"""
+STEPS = {
+    "export": "",
+    "quantize": '[artifact.quantize.per_channel]\nkind = "choice"\nvalues = [true, false]\nnumerics = true\n',
+}
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    """Return a made-up space of two engines, each with two artifact chains and two precisions."""
+    folder = tmp_path_factory.mktemp("spaces")
+    texts = {name: ENGINE.format(name=name) for name in ("alpha", "beta")}
+    texts |= {name: f'schema = "tuner.space/1"\nstep = "{name}"\n{text}' for name, text in STEPS.items()}
+    for name, text in texts.items():
+        (folder / f"{name}.toml").write_text(text)
+    return load_space(sorted(folder.glob("*.toml"))).resolve({}, {}, {})
+
+
+MOST = 30
+"""Trials that a search may make, as a budget would have it."""
+
+
+class Search:
+    """A whole search in virtual time on a drawn course, from a cold start or from configurations to try first."""
+
+    def __init__(self, space, directory, course, first=(), built=()):
+        self.course = course
+        self.points = space.enumerate()
+        rows = {space.to_config(point).digest(): row for row, point in enumerate(self.points)}
+        self.player = Player(course, seed=3)
+        self.player.built |= set(built)
+        book = TrialBook(
+            directory, "sqlite://", space, sampler=sampler_of("auto", 0, n_seeds=6), constraints=("fidelity.x",)
+        )
+        suggester = Suggester(
+            book,
+            space,
+            seed=3,
+            records=[],
+            is_built=lambda config: self.player.is_built(rows[config.digest()]),
+        )
+        suggester.begin_with(warm_points(space, first))
+        self.played = []
+        while len(self.played) < MOST and suggester.should_stop() is None:
+            found = suggester.next()
+            played = self.player.play(rows[found.config.digest()])
+            suggester.note(self.record(found, played))
+            self.played.append(played)
+        book.storage.remove_session()
+        book.storage.engine.dispose()
+
+    def record(self, found, played):
+        """Return a played trial as a study keeps it."""
+        is_measured = played.value is not None
+        return TrialRecord(
+            number=len(self.played),
+            purpose=found.purpose,
+            config=found.config,
+            state="measured" if is_measured else "failed",
+            value=played.value,
+            violations={"fidelity.x": -1.0 if played.is_faithful else 1.0} if is_measured else {},
+            failure=None if is_measured else Failure(stage="load", kind="error", message=played.failure),
+            pair_sd=played.pair_sd if is_measured else None,
+            build_s=played.build_s,
+            wall_s=played.seconds,
+        )
+
+    @property
+    def best(self):
+        """The row that would go to the playoff."""
+        good = [(played.value, played.point) for played in self.played if played.value is not None]
+        return min((value, row) for value, row in good if self.course.is_faithful[row])[1]
+
+    def evaluations_to(self, goal):
+        """Return how many trials it takes to have a faithful row whose true value is at most `goal`."""
+        truth = np.where(self.course.is_faithful, self.course.truth, np.inf)
+        return next(count for count, played in enumerate(self.played, 1) if truth[played.point] <= goal)
+
+
+def with_another_library(course, space, seed):
+    """Return the course after an update of every engine's library: another drawing has a fifth of the effect."""
+    other = draw_course(space, space.enumerate(), seed=seed + 1000).truth
+    return dataclasses.replace(course, truth=course.truth + 0.2 * np.where(np.isfinite(other), other, 0.0))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_retune_reaches_the_cold_result_sooner(space, tmp_path, seed):
+    """After a library changed, at most 40% of the cold search's evaluations give its result (within 1%)."""
+    before = draw_course(space, space.enumerate(), seed=seed)
+    old = Search(space, tmp_path, before)
+    after = with_another_library(before, space, seed)
+    cold = Search(space, tmp_path, after)
+    warm = Search(space, tmp_path, after, [space.to_config(old.points[old.best])], built=old.player.built)
+    assert warm.evaluations_to(after.truth[cold.best] + 0.01) <= 0.4 * len(cold.played)
+
+
+def test_old_best_comes_first_then_its_neighbours(space):
+    """The first point is the old best; the next ones differ from it in one value, same artifact before others."""
+    best = space.enumerate()[40]
+    points = warm_points(space, [space.to_config(best)])
+    digests = [space.to_config(point).artifact_digest() for point in points]
+    assert points[0] == best
+    assert all(point in space.neighbours(best) for point in points[1:])
+    assert digests == sorted(digests, key=lambda digest: digest != digests[0])
+
+
+def test_nothing_to_start_from(space):
+    """Without an older result, and with one of an engine that is gone, screening starts as always."""
+    assert warm_points(space, []) == []
+    assert warm_points(space, [Config(backend="tensorrt")]) == []
+
+
+def test_config_of_another_host(space):
+    """A config that is no point here becomes the nearest one: values that exist stay."""
+    old = Config(
+        backend="beta",
+        artifact=(StepSettings(step="export"),),
+        session={"precision": "bfloat16", "threads": 64, "spin": False, "gone": 1},
+        process=ProcessSettings(env={"OMP_WAIT_POLICY": "passive"}),
+    )
+    point = nearest_point(space, old)
+    expected = {"backend": "beta", "session.precision": "bfloat16", "session.spin": False}
+    assert space.violations(point) == ()
+    assert expected.items() <= point.items()
+
+
+def trial(number, value, *, threads=1, step=None, **fields):
+    """Return the record of a trial."""
+    artifact = (StepSettings(step=step),) if step else ()
+    config = Config(backend="onnxruntime", artifact=artifact, session={"threads": threads})
+    return TrialRecord(number=number, purpose="search", config=config, state="measured", value=value, **fields)
+
+
+def test_one_config_an_artifact():
+    """Of an older study the best of every artifact is kept, best first; what broke a limit is not."""
+    records = [
+        trial(0, -0.1, step="a"),
+        trial(1, -0.3),
+        trial(2, -0.2, threads=2),
+        trial(3, -0.9, step="b", violations={"fidelity.cosine_min>=0.99": 0.1}),
+    ]
+    assert [config.chain() for config in good_configs(records)] == ["source", "a"]
+
+
+@pytest.fixture
+def request_():
+    """Return a request with options of several kinds."""
+    return TuneRequest(
+        model="m",
+        target="p99",
+        at_most=("load_s=5s",),
+        lengths=(128, 512),
+        fix=("session.threads=1",),
+        trust_remote_code=True,
+        command=("autotune", "--model", "m"),
+    )
+
+
+def test_request_comes_back(profile, request_, tmp_path):
+    """A profile holds what it takes to make its request again, all but the trust."""
+    made = profile(request=remembered(request_), command=request_.command)
+    assert request_of(made, tmp_path) == request_.model_copy(update={"trust_remote_code": False})
+
+
+def test_defaults_are_not_remembered():
+    """Another version may have other defaults; they are its own."""
+    assert remembered(TuneRequest(model="m")) == {"model": "m"}
+
+
+def test_passwords_are_not_remembered():
+    """A storage with a password stands in no profile; one without does."""
+    secret = TuneRequest(model="m", storage="postgresql://me:s3cret@db/x")
+    assert remembered(secret) == {"model": "m"}
+    assert remembered(TuneRequest(model="m", storage="sqlite:///x.db"))["storage"] == "sqlite:///x.db"
+    assert shown_command(("--storage", "postgresql://me:s3cret@db/x")) == ("--storage", "postgresql://me:***@db/x")
+
+
+def test_profile_without_a_request(profile, tmp_path):
+    """Of an older profile the request is put together from its fields."""
+    objective = {
+        "target": "latency_s.p99",
+        "constraints": [{"path": "load_s", "operator": "<=", "bound": 5.0}],
+    }
+    made = profile(objective=objective, workload={"task": "forward", "batch_size": 4, "lengths": [64]})
+    request = request_of(made, tmp_path)
+    found = (request.model, request.task, request.target, request.at_most, request.batch_size, request.lengths)
+    assert found == ("mean.onnx", "forward", "latency_s.p99", ("load_s=5.0",), 4, (64,))
