@@ -1,5 +1,6 @@
 """Bench: one configuration measured in fresh processes, by itself; it compares nothing and claims nothing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tuner.compare.arms import Run
@@ -28,11 +29,17 @@ class BenchOutcome:
 
 
 def run_bench(
-    config: Config, rig: Rig, *, processes: int = PROCESSES, fidelity_samples: int | None = None
+    config: Config, rig: Rig, *, processes: int = PROCESSES, fidelity_samples: Callable[[float], int] | None = None
 ) -> BenchOutcome:
     """Measure `config` in `processes` fresh processes, four blocks each; dirty blocks are redone.
 
     To compare two configurations use `run_playoff` with looks=(5,).
+
+    Args:
+        config: What to measure.
+        rig: The bench.
+        processes: Fresh processes.
+        fidelity_samples: Given the seconds of a call, how many outputs to compare in the first process; None: none.
 
     Raises:
         TrialError: It failed.
@@ -45,7 +52,7 @@ def run_bench(
             plan = rig.plan(run.call_s, run.call_s)
             lone_blocks(rig, arm, run, plan, plan.blocks)
             if fidelity_samples is not None and number == 0:
-                fidelity = rig.check_fidelity(arm, fidelity_samples).fidelity
+                fidelity = rig.check_fidelity(arm, fidelity_samples(run.call_s)).fidelity
         except ArmFailed as failed:
             raise failed.error from failed
         finally:

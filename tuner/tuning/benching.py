@@ -83,7 +83,7 @@ def bench_config(
     with workbench(facts, workload, objective, cache_dir=cache, budget_s=900.0, on_event=on_event) as bench:
         try:
             bench.workshop.ensure(config)
-            outcome = run_bench(config, bench.rig, processes=processes, fidelity_samples=bench.prepared.n_samples)
+            outcome = run_bench(config, bench.rig, processes=processes, fidelity_samples=bench.samples)
         except TrialError as error:
             raise HostError(f"{config.backend} {config.chain()} does not run here: {error}") from error
         items = bench.prepared.items_per_batch

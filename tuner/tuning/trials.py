@@ -28,9 +28,7 @@ def measure_baseline(session: TuningSession) -> None:
     """
     _, run = session.anchor.arm()
     session.baseline_cost = run.cost()
-    check_budget(
-        session.plan.request.budget_s, session.baseline_cost, session.rig.plan(run.call_s, run.call_s)
-    )
+    check_budget(session.plan.request.budget_s, session.baseline_cost, session.rig.plan(run.call_s, run.call_s))
     known = next((record for record in session.records if record.purpose == "baseline" and record.measurement), None)
     if known is None:
         known = measure_anchor(session)

@@ -63,8 +63,8 @@ def verify_profile(
             bench.workshop.ensure(profile.best.config)
             bench.workshop.ensure(profile.baseline.config)
             bench.rig.audit()
-            fidelity, cost = bench.fidelity(profile.best.config)
-            reference, baseline_cost = bench.fidelity(profile.baseline.config)
+            fidelity, cost = bench.open_once(profile.best.config, with_fidelity=True)
+            _, baseline_cost = bench.open_once(profile.baseline.config, with_fidelity=False)
         except TrialError as error:
             raise HostError(
                 f"{path.name}: best or baseline does not run here: {error}; autotune check says more"
@@ -81,7 +81,7 @@ def verify_profile(
             deadline_s=now + left_s,
             costs=(cost, baseline_cost),
             fidelity=fidelity,
-            baseline_fidelity=reference,
+            baseline_fidelity=profile.baseline.measurement.fidelity,
         )
         one_pair_s = pair_s(cost, baseline_cost, bench.rig.plan(cost.call_s, baseline_cost.call_s))
     if outcome.failure is not None:

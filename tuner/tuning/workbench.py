@@ -27,6 +27,7 @@ from tuner.study.building import Workshop
 from tuner.tuning.engines import warm_cap_s
 
 MAX_SAMPLES = 256
+LEAST_SAMPLES = 16
 FIDELITY_SHARE = 0.05
 
 
@@ -38,19 +39,25 @@ class Workbench:
     rig: Rig
     workshop: Workshop
     prepared: Prepared
-    started: float
+    budget_s: float
 
-    def fidelity(self, config: Config) -> tuple[Fidelity, ArmCost]:
-        """Open `config` once, compare its outputs with the reference, and return what opening it costs.
+    def open_once(self, config: Config, *, with_fidelity: bool) -> tuple[Fidelity | None, ArmCost]:
+        """Open `config` once: compare its outputs with the reference within 5% of the budget, and say what it costs.
 
         Raises:
             TrialError: It does not load or its outputs are wrong.
         """
         arm, run = self.rig.start(config, "a")
         try:
-            return self.rig.check_fidelity(arm, self.prepared.n_samples).fidelity, run.cost()
+            fidelity = self.rig.check_fidelity(arm, self.samples(run.call_s)).fidelity if with_fidelity else None
+            return fidelity, run.cost()
         finally:
             arm.close()
+
+    def samples(self, call_s: float) -> int:
+        """Return the fidelity samples that 5% of the budget pay for: at least 16, at most those there are."""
+        affordable = int(FIDELITY_SHARE * self.budget_s / max(call_s, 1e-6))
+        return min(self.prepared.n_samples, max(LEAST_SAMPLES, affordable))
 
 
 @contextlib.contextmanager
@@ -82,7 +89,7 @@ def workbench(
     def spawn(process: ProcessSettings, name: str) -> tuple[WorkerProcess, tuple[int, ...]]:
         return runner.spawn(process, name)
 
-    workshop = Workshop(store=store, spawn=spawn, model=model, on_build=say)
+    workshop = Workshop(store=store, spawn=spawn, model=model, on_build=say, isa=host.compute_isa)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=store.root) as work:
         runner = LocalRunner(
             host=host,
@@ -108,7 +115,7 @@ def workbench(
             warm_cap_s=warm_cap_s,
             memory_budget_bytes=host.memory_budget_bytes,
         )
-        yield Workbench(host, rig, workshop, prepared, started)
+        yield Workbench(host, rig, workshop, prepared, budget_s)
 
 
 def model_of(profile: Profile, path: Path, model: str | None, cache_dir: Path) -> ModelFacts:

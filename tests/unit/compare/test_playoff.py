@@ -219,7 +219,7 @@ def test_an_unresolved_p99_does_not_veto(bench, named):
 def test_bench_measures_one_config_in_fresh_processes(bench, named):
     """Five processes and an interval over them."""
     rig = bench({"a": SimModel(0.05)}, noise=OK)
-    outcome = run_bench(named("a"), rig, fidelity_samples=16)
+    outcome = run_bench(named("a"), rig, fidelity_samples=lambda _: 16)
     assert (len(outcome.runs), rig.runner.arms) == (5, [])
     assert outcome.cost.low < outcome.cost.mean < outcome.cost.high
     assert outcome.cost.mean == pytest.approx(0.05, rel=0.1)
