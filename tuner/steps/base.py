@@ -18,7 +18,9 @@ class Step(Protocol):
     """A step that turns a source or other steps' outputs into files.
 
     A step may have a class attribute ``output`` (a model kind such as ``onnx``): where the source already is of that
-    kind the step drops out of a chain. It may have ``installed()`` like a backend.
+    kind the step drops out of a chain. It may have ``installed()`` like a backend (with ``extra``, the extra of this
+    package that brings what is missing), ``distributions`` (whose versions belong to the artifact's key), ``uses_data``
+    (the prepared data do too) and ``native`` (it writes machine code: the CPU's flags do too).
     """
 
     name: ClassVar[str]

@@ -1,0 +1,40 @@
+"""What a directory of compiled packages says of itself; ``package.json`` in it is this record."""
+
+from pydantic import Field
+
+from tuner.records.base import Record
+
+
+class PackagedShape(Record):
+    """One compiled graph.
+
+    Attributes:
+        file: Relative to the directory.
+        rows: Fixed rows of a call, None if they are free.
+        length: Fixed length, None if it is free.
+    """
+
+    file: str
+    rows: int | None
+    length: int | None
+
+
+class Package(Record):
+    """Compiled graphs of one model.
+
+    Attributes:
+        inputs: Names in the order the graphs take them.
+        outputs: Names in the order they answer.
+        long_outputs: Those whose axis 1 is the length.
+        threads: OpenMP threads the code was made for.
+        settings: Of the step that made it, as text, to be shown.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    long_outputs: tuple[str, ...]
+    precision: str
+    threads: int = Field(ge=1)
+    shapes: tuple[PackagedShape, ...]
+    settings: dict[str, str | int | bool | None] = Field(default_factory=dict)
+    compile_s: float = 0.0
