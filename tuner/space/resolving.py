@@ -177,7 +177,7 @@ def _filtered(work: _Narrowing, parameter: Parameter, domain: Domain, rule: Rule
             raise Refusal(Notice(code="fix_impossible", detail=detail))
         work.note("fixed_against_rule", f"{parameter.name} = {lost} is kept as asked, although {rule.reason}")
         return domain
-    if domain.kind == "choice" and not parameter.name.startswith("process."):
+    if domain.kind == "choice" and (parameter.name == CHAIN or parameter.name.startswith("session.")):
         work.note("value_dropped", f"{parameter.name} = {lost} is left out: {rule.reason}", _force(parameter, lost))
     return replace(domain, values=kept)
 
