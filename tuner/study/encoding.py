@@ -140,16 +140,20 @@ class PointTable:
     def _grouped(self, kind: str, codes: Codes) -> np.ndarray:
         """Return a number per row, equal for rows that share what `kind` says."""
         found = np.zeros(len(codes), dtype=np.int64)
-        backends = [column.name for column in self.columns].index(BACKEND)
-        for row, values in enumerate(codes):
-            number = int(values[backends]) - 1
+        backends = codes[:, [column.name for column in self.columns].index(BACKEND)]
+        for code in np.unique(backends):
+            number = int(code) - 1
+            artifact, numerics = self._artifact[number], self._numerics[number]
             places = {
-                "artifact": self._artifact[number],
-                "numerics": self._numerics[number],
-                "cell": [p for p in self._numerics[number] if p in self._artifact[number] or self._is_precision(p)],
+                "artifact": artifact,
+                "numerics": numerics,
+                "cell": [place for place in numerics if place in artifact or self._is_precision(place)],
             }[kind]
-            key = (kind, values[places].tobytes() + bytes([number]))
-            found[row] = self._groups.setdefault(key, len(self._groups))
+            rows = np.flatnonzero(backends == code)
+            different, inverse = np.unique(codes[rows][:, places], axis=0, return_inverse=True)
+            keys = [(kind, values.tobytes() + bytes([number])) for values in different]
+            groups = np.array([self._groups.setdefault(key, len(self._groups)) for key in keys])
+            found[rows] = groups[inverse.reshape(-1)]
         return found
 
     def _is_precision(self, place: int) -> bool:

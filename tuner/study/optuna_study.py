@@ -189,8 +189,8 @@ def suggest(trial: Trial, name: str, domain: Domain) -> Value:
 
 
 def sampler_of(name: str, seed: int, *, n_seeds: int) -> BaseSampler:
-    """Return the sampler of a name of ours; ``brute`` and ``random`` differ only in that brute never stops early."""
-    if name in ("random", "brute"):
+    """Return Optuna's sampler for a name of ours; all but ``tpe`` choose every point themselves and only tell Optuna."""
+    if name != "tpe":
         return RandomSampler(seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter(

@@ -96,13 +96,25 @@ class Suggester:
         point = self.space.to_point(record.config)
         if point is None:
             return  # a configuration of another space, or the baseline: no row to leave out
-        row = self.table.extend([point])[0]
-        self._known[row] = record
-        self.searcher.note(
-            tried_of(record, row), build_s=record.build_s, trial_s=max(0.0, record.wall_s - record.build_s)
-        )
+        trial_s = max(0.0, record.wall_s - record.build_s)
+        asked, *others = self.table.extend([point, *self._same_in_force(record)])
+        for row in (asked, *(other for other in others if other not in self._known)):
+            self._known[row] = record
+            self.searcher.note(tried_of(record, row), build_s=record.build_s, trial_s=trial_s)
         if record.build_s > 0:
             self._look_for_builds()
+
+    def _same_in_force(self, record: TrialRecord) -> list[Point]:
+        """Return the point that asks for what was read back, where that is another one: it would measure the same."""
+        effective = record.measurement.effective if record.measurement is not None else None
+        if effective is None or record.state != "measured":
+            return []
+        session = {
+            name: effective.settings.get(name, value) if name not in effective.unverified else value
+            for name, value in record.config.session.items()
+        }
+        point = self.space.to_point(record.config.model_copy(update={"session": session}))
+        return [] if point is None else [point]
 
     def newly_disabled(self) -> list[tuple[str, str]]:
         """Return the backends disabled since the last call, with the last failure's text."""

@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from tuner.records.measurement import Effective, Measurement
 from tuner.space.loading import load_space
 from tuner.study.suggesting import Suggester
 
@@ -134,3 +135,29 @@ def test_no_time_for_a_build(quantized, make_book, make_record):
         suggester.book.tell(suggestion.trial, record)
     assert [config.artifact for config in configs] == [(), (), ()]
     assert not suggester.is_exhausted()
+
+
+def measured_with(threads, unverified=()):
+    """Return a measurement that read back a thread count."""
+    return Measurement(effective=Effective(settings={"threads": threads}, unverified=unverified))
+
+
+def test_what_was_read_back_is_not_tried_again(make_space, make_suggester, make_record):
+    """Three threads that became two are the measurement of two."""
+    space = make_space(alpha=3)
+    suggester = make_suggester(space)
+    three = space.to_config(space.complete({"backend": "alpha", "session.threads": 3}))
+    two = space.to_config(space.complete({"backend": "alpha", "session.threads": 2}))
+    suggester.note(make_record(1, three, -0.5, measurement=measured_with(2)))
+    assert suggester.known(two).number == 1
+
+
+@pytest.mark.parametrize("measurement", [measured_with(3), measured_with(2, ("threads",)), measured_with(77)])
+def test_what_was_not_read_back_otherwise_is_not_merged(make_space, make_suggester, make_record, measurement):
+    """Values in force as asked, unverified ones and ones that the space does not have make no other point known."""
+    space = make_space(alpha=3)
+    suggester = make_suggester(space)
+    three = space.to_config(space.complete({"backend": "alpha", "session.threads": 3}))
+    suggester.note(make_record(1, three, -0.5, measurement=measurement))
+    known = [point for point in space.enumerate() if suggester.known(space.to_config(point))]
+    assert [space.to_config(point) for point in known] == [three]
