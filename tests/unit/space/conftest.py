@@ -17,6 +17,7 @@ SHIPPED = tuple(
         path.name for path in Path(str(space_file("process.toml"))).parent.glob("*.toml") if path.name != "fake.toml"
     )
 )
+STEPS = tuple(name for name in SHIPPED if "\nstep = " in space_file(name).read_text())
 MODEL = {"kind": "huggingface", "n_layers": 6}
 WORKLOAD = {"batch_size": 1, "concurrency": 1, "n_lengths": 1, "max_length": 128}
 
@@ -103,7 +104,8 @@ def load_shipped() -> Callable[..., ResolvedSpace]:
     """Return a function that resolves shipped files on a host with two CPUs."""
 
     def resolved(*names: str) -> ResolvedSpace:
-        space = load_space([space_file(name) for name in names])
+        own = [name for name in names if name not in STEPS]
+        space = load_space([space_file(name) for name in (*own, *STEPS)])
         return space.resolve(facts_of_host(make_host(2)), MODEL, WORKLOAD)
 
     return resolved
