@@ -189,7 +189,7 @@ def suggest(trial: Trial, name: str, domain: Domain) -> Value:
 
 
 def sampler_of(name: str, seed: int, *, n_seeds: int) -> BaseSampler:
-    """Return Optuna's sampler for a name of ours; all but ``tpe`` choose every point themselves and only tell Optuna."""
+    """Return Optuna's sampler for a name of ours; all but ``tpe`` choose every point by themselves."""
     if name != "tpe":
         return RandomSampler(seed=seed)
     with warnings.catch_warnings():
