@@ -1,24 +1,25 @@
 """The search against chance on drawn courses; a few runs by default, more with -m slow."""
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "studies" / "bakeoff.py"
+STUDIES = Path(__file__).parents[3] / "studies"
 
 
 @pytest.fixture(scope="module")
 def bakeoff():
-    """Return the bake-off script as a module."""
-    spec = importlib.util.spec_from_file_location("bakeoff", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["bakeoff"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["bakeoff"]
+    """Return the arenas and searches of the bake-off scripts."""
+    sys.path.insert(0, str(STUDIES))
+    try:
+        arenas, searches = importlib.import_module("bakeoff_arenas"), importlib.import_module("bakeoff_searches")
+    finally:
+        sys.path.remove(str(STUDIES))
+    return SimpleNamespace(arena=arenas.arena, SEARCHES=searches.SEARCHES)
 
 
 def played(bakeoff, search, course, seed, n):
