@@ -1,13 +1,10 @@
 """The whole line from a request to a profile: plan, prepare, measure the baseline, search, race, play off."""
 
 import contextlib
-import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from tuner.artifacts.places import cache_directory
 from tuner.artifacts.pruning import prune, register_profile
@@ -18,6 +15,7 @@ from tuner.records.events import Event, OnEvent
 from tuner.records.profile import Profile
 from tuner.runner.sweeping import become_subreaper, sweep_leftovers
 from tuner.study.store import StudyStore
+from tuner.tuning.interrupting import Interrupts
 from tuner.tuning.planning import Plan, make_plan
 from tuner.tuning.request import TuneRequest, make_request, output_path, parse_duration
 from tuner.tuning.result import write_profile
@@ -94,32 +92,17 @@ def tune_study(
 
     become_subreaper()
     sweep_leftovers(study.directory / "workers.jsonl")
-    session = TuningSession(plan, study, store, started=started, on_event=on_event)
+    interrupts = Interrupts()
+    session = TuningSession(plan, study, store, started=started, on_event=interrupts.passed_on(on_event))
     session.first = first
-    with terminated_as_interrupt(), contextlib.closing(session):
+    with interrupts, contextlib.closing(session):
         try:
             session.prepare()
             measure_baseline(session)
             search(session)
             return finish(session)
         except KeyboardInterrupt:
+            interrupts.take()
             if session.baseline is None:
                 raise
             return session.interrupted_profile()
-
-
-@contextlib.contextmanager
-def terminated_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does; only in the main thread, which alone may set signal actions."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
