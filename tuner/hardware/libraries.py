@@ -3,9 +3,10 @@
 It reads ``/etc/ld.so.conf`` and library headers and starts no process. Source: ld.so(8), ldconfig(8), elf(5).
 """
 
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -36,20 +37,41 @@ def find(name: str, root: Path = Path("/")) -> str | None:
         name: One of `ALLOCATORS` or `OPENMP_RUNTIMES`.
         root: Below which the system's folders lie.
     """
-    stems = (name,) if name in _ALLOCATORS else _RUNTIMES.get(name, ())
-    wanted = _header(Path(sys.executable))
-    for folder in library_folders(root):
-        for stem in stems:
-            for path in _versions(folder, stem):
-                if wanted is not None and _header(path) == wanted:
-                    return str(path)
-    return None
+    return _find(name, _listing(root))
 
 
 def installed(root: Path = Path("/")) -> dict[str, str]:
     """Return the allocators and OpenMP runtimes that are found, by name."""
-    found = {name: find(name, root) for name in (*ALLOCATORS, *OPENMP_RUNTIMES)}
+    listing = _listing(root)
+    found = {name: _find(name, listing) for name in (*ALLOCATORS, *OPENMP_RUNTIMES)}
     return {name: path for name, path in found.items() if path is not None}
+
+
+def _listing(root: Path) -> list[tuple[Path, list[str]]]:
+    """Return the library folders with those of their files that could be meant, each folder read once."""
+    stems = sorted({*_ALLOCATORS, *(stem for stems in _RUNTIMES.values() for stem in stems)})
+    wanted = re.compile(rf"lib(?:{'|'.join(map(re.escape, stems))})\.so")
+    found = []
+    for folder in library_folders(root):
+        try:
+            names = [name for name in os.listdir(folder) if wanted.match(name)]  # noqa: PTH208 - names, not paths
+        except OSError:
+            continue
+        if names:
+            found.append((folder, names))
+    return found
+
+
+def _find(name: str, listing: Iterable[tuple[Path, list[str]]]) -> str | None:
+    """Return the path of the highest usable version in the first folder that has one."""
+    stems = (name,) if name in _ALLOCATORS else _RUNTIMES.get(name, ())
+    wanted = _header(Path(sys.executable))
+    for folder, names in listing:
+        for stem in stems:
+            for path in _versions(folder, names, stem):
+                if wanted is not None and _header(path) == wanted:
+                    return str(path)
+    return None
 
 
 def library_folders(root: Path = Path("/")) -> tuple[Path, ...]:
@@ -80,15 +102,11 @@ def _configured(root: Path, file: Path, depth: int) -> Iterator[Path]:
             yield root / words[0].lstrip("/")
 
 
-def _versions(folder: Path, stem: str) -> list[Path]:
+def _versions(folder: Path, names: Iterable[str], stem: str) -> list[Path]:
     """Return ``lib<stem>.so`` with and without version numbers, highest version first."""
     pattern = re.compile(rf"lib{re.escape(stem)}\.so((?:\.\d+)*)", re.ASCII)
-    try:
-        names = [path for path in folder.iterdir() if pattern.fullmatch(path.name)]
-    except OSError:
-        return []
     return sorted(
-        names,
+        (folder / name for name in names if pattern.fullmatch(name)),
         key=lambda path: ([int(digits) for digits in re.findall(r"\d+", path.name.partition(".so")[2])], path.name),
         reverse=True,
     )
