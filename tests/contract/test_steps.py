@@ -28,7 +28,7 @@ def test_step_is_named_like_its_entry_point(step):
 
 def test_space_offers_only_settings_that_exist(step):
     """Every parameter of the TOML is a field of Settings, and its values are accepted."""
-    parameters = tomllib.loads(step.space().read_text())["artifact"][step.name]
+    parameters = tomllib.loads(step.space().read_text()).get("artifact", {}).get(step.name, {})
     for name, parameter in parameters.items():
         assert name in step.Settings.model_fields
         for value in parameter.get("values", []):

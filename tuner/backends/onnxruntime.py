@@ -24,6 +24,14 @@ LEVELS = {
 }
 MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
 SPINNING = ("session.intra_op.allow_spinning", "session.inter_op.allow_spinning")
+CONFIG_ENTRIES = {
+    "dynamic_block_base": "session.dynamic_block_base",
+    "spin_duration_us": "session.intra_op.spin_duration_us",
+    "denormal_as_zero": "session.set_denormal_as_zero",
+    "disable_prepacking": "session.disable_prepacking",
+    "gelu_approximation": "optimization.enable_gelu_approximation",
+}
+"""Settings that the library takes as texts; it keeps what it was told and does not say what it did."""
 ERRORS_ONLY = 3
 
 
@@ -33,6 +41,11 @@ class OnnxRuntimeSettings(Settings):
     Attributes:
         intra_op_threads: Never 0 when asked: with 0 the library pins threads itself, outside the process's mask too.
         allow_spinning: Both pools: whether idle threads spin.
+        dynamic_block_base: Work of a parallel step is cut into this many parts a thread, of falling size; 0: evenly.
+        spin_duration_us: How long idle threads spin before they sleep.
+        denormal_as_zero: Subnormal numbers count as zero.
+        disable_prepacking: Weights stay as they are in the file: less memory, slower products.
+        gelu_approximation: Gelu by its tanh formula.
     """
 
     intra_op_threads: int | None = Field(default=None, ge=1)
@@ -42,6 +55,11 @@ class OnnxRuntimeSettings(Settings):
     graph_optimization_level: Literal["disabled", "basic", "extended", "layout", "all"] | None = None
     cpu_mem_arena: bool | None = None
     mem_pattern: bool | None = None
+    dynamic_block_base: int | None = Field(default=None, ge=0)
+    spin_duration_us: int | None = Field(default=None, ge=0)
+    denormal_as_zero: bool | None = None
+    disable_prepacking: bool | None = None
+    gelu_approximation: bool | None = None
 
 
 class OnnxRuntimeSession:
@@ -61,6 +79,8 @@ class OnnxRuntimeSession:
         self._names = [node.name for node in self._session.get_outputs()]
         self.input_names = tuple(node.name for node in self._session.get_inputs())
         self._run = self._session.run
+        asked = settings.model_dump(exclude_none=True)
+        self._told = [name for name in CONFIG_ENTRIES if name in asked]
 
     def run(self, batch: Batch) -> Batch:
         """Run one batch."""
@@ -83,7 +103,7 @@ class OnnxRuntimeSession:
             "allow_spinning": spinning,
             "threads": options.intra_op_num_threads or None,
             "precision": None,
-            "unverified": unverified,
+            "unverified": unverified + self._told,
         }
 
     def close(self) -> None:
@@ -142,6 +162,8 @@ def _session_options(onnxruntime: Any, settings: OnnxRuntimeSettings) -> Any:  #
     if settings.allow_spinning is not None:
         for key in SPINNING:
             options.add_session_config_entry(key, str(int(settings.allow_spinning)))
+    for name, value in settings.model_dump(exclude_none=True, include=set(CONFIG_ENTRIES)).items():
+        options.add_session_config_entry(CONFIG_ENTRIES[name], str(int(value)))
     return options
 
 

@@ -1,21 +1,24 @@
 """Quantizes the weights of an ONNX graph to int8, activations at run time, with ONNX Runtime's own tool."""
 
-import contextlib
-import logging
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import ClassVar, Literal, cast
+
+from pydantic import Field
 
 from tuner.errors import Unsupported
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
+from tuner.steps.onnx_files import EXTERNAL_DATA_BYTES, find_graph, kept_float, silence, with_shapes
 
 __all__ = ["OrtDynamicInt8", "OrtDynamicInt8Settings"]
 
-EXTERNAL_DATA_BYTES = 1 << 30
+
+OPERATORS = ["MatMul", "Gemm", "Conv", "Attention", "LSTM"]
+"""Not embeddings, which the tool would take too: that saves no time and costs fidelity."""
 
 
 class OrtDynamicInt8Settings(base.Settings):
@@ -25,11 +28,13 @@ class OrtDynamicInt8Settings(base.Settings):
         weight_type: Signed or unsigned weights.
         per_channel: One scale a channel instead of one a tensor.
         reduce_range: 7-bit weights, for CPUs without VNNI, whose 16-bit sums saturate.
+        keep_float: How many of the most sensitive products stay in float32.
     """
 
     weight_type: Literal["QInt8", "QUInt8"] = "QInt8"
     per_channel: bool = False
     reduce_range: bool = False
+    keep_float: int = Field(default=0, ge=0)
 
 
 class OrtDynamicInt8:
@@ -37,7 +42,7 @@ class OrtDynamicInt8:
 
     name: ClassVar[str] = "ort_dynamic_int8"
     Settings: ClassVar[type[base.Settings]] = OrtDynamicInt8Settings
-    after: ClassVar[tuple[str, ...]] = ("onnx_export",)
+    after: ClassVar[tuple[str, ...]] = ("onnx_export", "ort_sensitivity")
 
     def installed(self) -> dict[str, str] | None:
         """Return versions of what quantizes."""
@@ -56,13 +61,15 @@ class OrtDynamicInt8:
         from tuner.models.graphs import summarize
 
         chosen = cast("OrtDynamicInt8Settings", settings)
-        source = _source(inputs)
+        source = find_graph(inputs, "dynamic quantization")
         is_large = summarize(source).n_bytes > EXTERNAL_DATA_BYTES
         work = directory / "work"
         work.mkdir()
         try:
-            with _silence():
-                _quantize(source, work, directory / "model.onnx", chosen, is_large=is_large)
+            with silence():
+                _quantize(inputs, source, work, directory / "model.onnx", chosen, is_large=is_large)
+        except Unsupported:
+            raise
         except Exception as error:
             raise Unsupported(
                 f"dynamic quantization of {source.name}: {type(error).__name__}: {one_line(error)}"
@@ -71,48 +78,27 @@ class OrtDynamicInt8:
             shutil.rmtree(work)
 
 
-def _source(inputs: Mapping[str, Path]) -> Path:
-    place = inputs.get("onnx_export", inputs["source"])
-    file = place / "model.onnx" if place.is_dir() else place
-    if file.suffix != ".onnx" or not file.is_file():
-        raise Unsupported(f"dynamic quantization needs an .onnx file, not {place}")
-    return file
-
-
-def _quantize(source: Path, work: Path, target: Path, chosen: OrtDynamicInt8Settings, *, is_large: bool) -> None:
+def _quantize(
+    inputs: Mapping[str, Path],
+    source: Path,
+    work: Path,
+    target: Path,
+    chosen: OrtDynamicInt8Settings,
+    *,
+    is_large: bool,
+) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     from tuner.models.settling import settle
 
+    graph = with_shapes(settle(source, work / "settled"), work, is_large=is_large)
     quantize_dynamic(
-        _with_shapes(settle(source, work / "settled"), work, is_large=is_large),
+        graph,
         target,
+        op_types_to_quantize=OPERATORS,
         weight_type=QuantType[chosen.weight_type],
         per_channel=chosen.per_channel,
         reduce_range=chosen.reduce_range,
+        nodes_to_exclude=kept_float(inputs, chosen.keep_float, graph),
         use_external_data_format=is_large,
     )
-
-
-def _with_shapes(source: Path, work: Path, *, is_large: bool) -> Path:
-    """Return the graph with inferred shapes and basic fusions, or the source where inference cannot read it."""
-    from onnxruntime.quantization.shape_inference import quant_pre_process
-
-    prepared = work / "prepared.onnx"
-    options = {"save_as_external_data": True, "all_tensors_to_one_file": True} if is_large else {}
-    try:
-        quant_pre_process(source, prepared, skip_symbolic_shape=True, **options)
-    except Exception:  # noqa: BLE001 - shapes help, but quantizing works without them
-        return source
-    return prepared
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Keep the tool's advice, given on the root logger, out of the log."""
-    logging.disable(logging.WARNING)
-    try:
-        with contextlib.redirect_stdout(None):
-            yield
-    finally:
-        logging.disable(logging.NOTSET)

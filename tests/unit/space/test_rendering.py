@@ -45,7 +45,7 @@ def test_tables(on_host):
     """Parameters that vary stand in the table, constants below, and what was left out at the end."""
     text = text_of(on_host(2, isa=("avx2",)))
     assert "session.intra_op_threads" in text
-    assert "chain int8: onnx_export > ort_dynamic_int8" in text
+    assert "chain int8: onnx_export > ort_sensitivity > ort_dynamic_int8" in text
     assert "process.placement.n_cpus=2" in text
     assert "note: pytorch: session.precision = bfloat16 is left out" in text
 
