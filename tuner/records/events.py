@@ -1,4 +1,4 @@
-"""Progress of a run, for whoever watches: one record an event, sent upwards through one callable; it renders nothing."""
+"""Progress of a run: one record an event, sent upwards through one callable; it renders nothing."""
 
 from collections.abc import Callable
 from typing import Literal

@@ -102,8 +102,8 @@ class Telemetry(Record):
 
     Attributes:
         wall_s: Length of the block.
-        steal_ratio: Stolen time over wall × CPUs.
-        foreign_ratio: Time other processes ran on the pinned CPUs over wall × CPUs.
+        steal_ratio: Stolen time over wall time of all pinned CPUs.
+        foreign_ratio: Time other processes ran on the pinned CPUs over wall time of them all.
         throttled_s: Time the quota stopped us; own_throttling says that our own use filled the quota.
         sentinel_ratio: Sentinel loop now over its calibrated median.
         suspended_s: Time the machine slept during the block.

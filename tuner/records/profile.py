@@ -83,6 +83,14 @@ class Speedup(Record):
     mde: float | None = None
 
 
+class Importance(Record):
+    """Percent of the variance of ln time over the trials that a knob explains by itself, with its 95% interval."""
+
+    percent: float
+    low: float
+    high: float
+
+
 class Limit(Record):
     """The physical limit of this host for this model."""
 
@@ -120,7 +128,7 @@ class Profile(Record):
     speedup: Speedup | None = None
     limit: Limit | None = None
     pareto: tuple[dict[str, Scalar], ...] = ()
-    importance: dict[str, float] = Field(default_factory=dict)
+    importance: dict[str, Importance] = Field(default_factory=dict)
     failures: tuple[FailureCount, ...] = ()
     notices: tuple[Notice, ...] = ()
     study: str | None = None

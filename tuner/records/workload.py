@@ -30,7 +30,7 @@ class Workload(Record):
         batch_size: Rows of one call.
         new_tokens: Tokens asked of a generator, None for forward models.
         concurrency: Callers at once, each the next call as soon as its last has ended.
-        rate_per_s: Calls a second at random (Poisson); latency then counts from the scheduled arrival. None: closed loop.
+        rate_per_s: Calls a second (Poisson), latency from the scheduled arrival; None: closed loop.
         seed: Seed of sampling and orders.
     """
 

@@ -26,6 +26,8 @@ def render_summary(profile: Profile, path: Path, console: Console | None = None)
     console = console or Console(highlight=False, soft_wrap=True)
     console.print(headline(profile))
     console.print(table(profile))
+    for line in important(profile):
+        console.print(line)
     for line in changes(profile.baseline.config, profile.best.config):
         console.print(line)
     if profile.challenger is not None and profile.verdict != "WIN":
@@ -95,6 +97,14 @@ def measurement_table(columns: Sequence[tuple[str, Measurement]]) -> Table:
     for name, text in rows:
         found.add_row(name, *(text(measurement) for _, measurement in columns))
     return found
+
+
+def important(profile: Profile, least_percent: float = 5.0) -> list[str]:
+    """Return which knobs mattered, on one line; none if the trials do not say."""
+    rows = [(name, one) for name, one in profile.importance.items() if one.percent >= least_percent]
+    rows.sort(key=lambda row: -row[1].percent)
+    texts = [f"{name} {one.percent:.0f}% [{one.low:.0f}, {one.high:.0f}]" for name, one in rows[:5]]
+    return [f"mattered: {', '.join(texts)}"] if texts else []
 
 
 def fidelity_text(measurement: Measurement) -> str:

@@ -6,11 +6,11 @@ from a bootstrap over trials (Efron & Tibshirani 1993, 13.3).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tuner.records.config import Config
+from tuner.records.profile import Importance
 from tuner.space.parameters import Value, is_same
 from tuner.space.resolved import ResolvedSpace
 from tuner.study.encoding import PointTable
@@ -24,15 +24,6 @@ RESAMPLES = 30
 LEAST_TRIALS = 8
 SAME = 0.01
 """Effects (log-ratio) below 1% are none."""
-
-
-@dataclass(frozen=True)
-class Importance:
-    """Percent of the variance of ln time over the trials that a parameter explains by itself, with its 95% interval."""
-
-    percent: float
-    low: float
-    high: float
 
 
 def importances(records: Sequence[TrialRecord], space: ResolvedSpace, *, seed: int = 0) -> dict[str, Importance]:
@@ -54,7 +45,9 @@ def importances(records: Sequence[TrialRecord], space: ResolvedSpace, *, seed: i
     low, high = np.quantile(np.array(drawn), [0.025, 0.975], axis=0)
     varied = np.ptp(table.codes[[item.row for item in tried]], axis=0) > 0
     found = {
-        column.name: Importance(float(whole[d]), float(min(low[d], whole[d])), float(max(high[d], whole[d])))
+        column.name: Importance(
+            percent=float(whole[d]), low=float(min(low[d], whole[d])), high=float(max(high[d], whole[d]))
+        )
         for d, column in enumerate(table.columns)
         if varied[d]
     }

@@ -8,18 +8,16 @@ from tuner.errors import NoFeasibleTrial
 from tuner.records.config import Config
 from tuner.records.measurement import Measured, Measurement, Notice
 from tuner.records.profile import Profile, Verdict
+from tuner.study.importance import minimal_config
 from tuner.study.objective import figure, is_feasible, violations
 from tuner.study.store import TrialRecord
-from tuner.tuning.search import expected_trial_s
+from tuner.tuning.search import RACE_SHARE, expected_trial_s, n_finalists
 from tuner.tuning.session import TuningSession
 from tuner.tuning.studies import PROFILE
-from tuner.tuning.trials import keep
+from tuner.tuning.trials import keep, record_of, try_config
 
-FINALISTS = 8
-FEW_FINALISTS = 2
-SHORT_BUDGET_S = 600.0
 RACE_WITHIN = 0.05
-RACE_SHARE = 0.15
+WORTH = math.log(1.01)
 WALL_FACTOR = 1.08
 SERVABLE = ("WIN", "FEASIBLE_ONLY")
 
@@ -34,7 +32,7 @@ def finish(session: TuningSession) -> Profile:
     ranked = feasible_trials(session)
     if not ranked and not is_feasible(session.baseline.measurement, session.plan.objective):
         raise NoFeasibleTrial(closest_miss(session))
-    candidate = best_of_race(session, ranked) if ranked else None
+    candidate = simplest(session, best_of_race(session, ranked)) if ranked else None
     profile = baseline_profile(session, "NO_WORTHWHILE_WIN") if candidate is None else play_off(session, candidate)
     session.study.save(PROFILE, profile.to_json(indent=1).encode() + b"\n")
     session.mark_finished()
@@ -54,14 +52,19 @@ def feasible_trials(session: TuningSession) -> list[TrialRecord]:
         and is_feasible(record.measurement, session.plan.objective)
         and record.config != session.plan.baseline
     ]
-    return sorted(found, key=lambda record: record.value or 0.0)
+    suggester = session.suggester
+
+    def expected(record: TrialRecord) -> float:
+        value = suggester.expected(record.config) if suggester is not None else None
+        return value if value is not None else record.value or 0.0
+
+    return sorted(found, key=expected)
 
 
 def best_of_race(session: TuningSession, ranked: list[TrialRecord]) -> TrialRecord:
     """Return the leader of a race of the trials near the best; the best itself where there is no time or no rival."""
-    limit = FEW_FINALISTS if session.plan.request.budget_s < SHORT_BUDGET_S else FINALISTS
-    best = ranked[0].value or 0.0
-    finalists = [record for record in ranked if (record.value or 0.0) - best <= RACE_WITHIN][:limit]
+    best = min(record.value or 0.0 for record in ranked)
+    finalists = [record for record in ranked if (record.value or 0.0) - best <= RACE_WITHIN][: n_finalists(session)]
     time_s = min(RACE_SHARE * session.plan.request.budget_s, session.left_s() - session.playoff_reserve_s())
     if len(finalists) < 2 or time_s <= 0:  # noqa: PLR2004 - a race needs two
         return ranked[0]
@@ -73,7 +76,22 @@ def best_of_race(session: TuningSession, ranked: list[TrialRecord]) -> TrialReco
         deadline_s=session.rig.clock.now() + time_s,
         expected_trial_s=expected_trial_s(session),
     )
+    for trial in outcome.trials:
+        keep(session, record_of(session, trial, "race"))
     return finalists[outcome.ranking[0]]
+
+
+def simplest(session: TuningSession, best: TrialRecord) -> TrialRecord:
+    """Return the best with knobs that did nothing back at their defaults, if a trial shows it to be as fast."""
+    trials = [record for record in session.records if record.purpose in ("screen", "search")]
+    proposal = minimal_config(trials, session.plan.space, best.config)
+    if proposal is None or session.left_s() - session.playoff_reserve_s() < expected_trial_s(session):
+        return best
+    known = [record for record in trials if record.config == proposal]
+    record = known[0] if known else try_config(session, proposal, "race")
+    feasible = record.measurement is not None and is_feasible(record.measurement, session.plan.objective)
+    is_as_fast = record.value is not None and record.value <= (best.value or 0.0) + WORTH
+    return record if record.state == "measured" and feasible and is_as_fast else best
 
 
 def play_off(session: TuningSession, candidate: TrialRecord) -> Profile:

@@ -23,11 +23,13 @@ from tuner.records.profile import (
     Verdict,
 )
 from tuner.study.building import Workshop
+from tuner.study.importance import importances
 from tuner.study.objective import figure, is_feasible
 from tuner.study.store import TrialRecord
 from tuner.tuning.planning import Plan
 from tuner.tuning.remembering import remembered, shown_command
 
+SEARCHED = ("screen", "search")
 PARETO_PATHS = ("latency_s.p50", "peak_rss_bytes", "load_s")
 
 
@@ -77,6 +79,7 @@ def build_profile(
         speedup=speedup,
         limit=None,
         pareto=pareto(records, plan),
+        importance=importances([record for record in records if record.purpose in SEARCHED], plan.space),
         failures=failures(records),
         notices=unique(notices),
         study=study,

@@ -13,6 +13,11 @@ from tuner.tuning.warming import warm_points
 
 SCREEN_SHARE = 0.40
 SPARE_S = 2.0
+FINALISTS = 8
+FEW_FINALISTS = 2
+SHORT_BUDGET_S = 600.0
+RACE_ROUNDS = 3
+RACE_SHARE = 0.15
 STOPPED_BUDGET = "budget"
 STOPPED_TRIALS = "trials"
 STOPPED_EXHAUSTED = "space exhausted"
@@ -21,7 +26,7 @@ STOPPED_EXHAUSTED = "space exhausted"
 def search(session: TuningSession) -> None:
     """Run trials until the time before the playoff is spent, --trials is reached or nothing untried is worth it."""
     plan = session.plan
-    suggester = make_suggester(session)
+    suggester = session.suggester = make_suggester(session)
     session.say("plan", f"{plan.space.size()} configurations, {len(suggester.screening())} of them for screening")
     began, n_new = time.monotonic(), 0
     screen_until = began + SCREEN_SHARE * max(0.0, search_left_s(session))
@@ -38,7 +43,7 @@ def search(session: TuningSession) -> None:
                 if not session.workshop.is_built(config):
                     suggester.skip_screening(config)
             suggester.end_screening()
-        reason = suggester.should_stop()
+        reason = None if session.must_spend_all else suggester.should_stop()
         if reason is not None:
             session.stopped_by = reason
             return
@@ -85,8 +90,19 @@ def make_suggester(session: TuningSession) -> Suggester:
 
 
 def search_left_s(session: TuningSession) -> float:
-    """Return the seconds before the playoff reserve begins."""
-    return session.left_s() - session.playoff_reserve_s()
+    """Return the seconds before the race and the playoff must begin."""
+    return session.left_s() - session.playoff_reserve_s() - race_s(session)
+
+
+def race_s(session: TuningSession) -> float:
+    """Return the seconds kept for the race: three rounds of the finalists, at most 15% of the budget."""
+    rounds_s = RACE_ROUNDS * n_finalists(session) * expected_trial_s(session)
+    return min(RACE_SHARE * session.plan.request.budget_s, rounds_s)
+
+
+def n_finalists(session: TuningSession) -> int:
+    """Return how many may race: 8, or 2 in less than ten minutes."""
+    return FEW_FINALISTS if session.plan.request.budget_s < SHORT_BUDGET_S else FINALISTS
 
 
 def expected_trial_s(session: TuningSession) -> float:

@@ -21,6 +21,7 @@ from tuner.runner.process import WorkerProcess
 from tuner.study.building import Workshop
 from tuner.study.objective import figure
 from tuner.study.store import StudyStore
+from tuner.study.suggesting import Suggester
 from tuner.tuning.engines import warm_cap_s
 from tuner.tuning.planning import Plan
 from tuner.tuning.result import build_profile, count_states
@@ -36,6 +37,7 @@ class TuningSession:
     Attributes:
         started: Monotonic seconds at which the command began; the budget counts from there.
         records: Trials of this study, earlier runs included.
+        must_spend_all: The study was finished once and a larger budget was asked: it is spent in full.
         baseline: Config and measurement of the baseline once known.
         fidelity: By numerics key.
         first: What to try before anything else: good configurations of an older result.
@@ -49,6 +51,8 @@ class TuningSession:
         self._on_event = on_event
         self.records = study.records()
         self.n_earlier = len(self.records)
+        state = study.state()
+        self.must_spend_all = state is not None and state.finished is not None
         self.baseline: Measured | None = None
         self.baseline_cost: ArmCost | None = None
         self.costs: dict[str, ArmCost] = {}
@@ -56,6 +60,7 @@ class TuningSession:
         self.fidelity: dict[str, Fidelity] = {}
         self.prepared: Prepared | None = None
         self.stopped_by = "interrupt"
+        self.suggester: Suggester | None = None
         self.first: Sequence[Config] = ()
         self._store = store
         self._anchor: Anchor | None = None

@@ -94,13 +94,32 @@ def try_config(session: TuningSession, config: Config, purpose: Purpose) -> Tria
     except TrialError as error:
         failure = Failure(stage=error.stage, kind=error.kind, message=error.message)
         outcome = TrialOutcome(config, "failed", 0.0, failure=failure)
+    record = record_of(
+        session, outcome, purpose, build_s=build_s, wall_s=time.monotonic() - began, started_at=started_at
+    )
+    keep(session, record)
+    remember(session, record, outcome)
+    return record
+
+
+def record_of(
+    session: TuningSession,
+    outcome: TrialOutcome,
+    purpose: Purpose,
+    *,
+    build_s: float = 0.0,
+    wall_s: float | None = None,
+    started_at: str = "",
+) -> TrialRecord:
+    """Return a trial as a line of measurements.jsonl, its measurement judged."""
+    key = session.numerics_key(outcome.config)
     measurement = judged(session, outcome, key)
     if outcome.cost is not None:
-        session.costs[config.digest()] = outcome.cost
-    record = TrialRecord(
+        session.costs[outcome.config.digest()] = outcome.cost
+    return TrialRecord(
         number=len(session.records),
         purpose=purpose,
-        config=config,
+        config=outcome.config,
         state=outcome.state,
         value=outcome.value,
         violations=violations(measurement, session.plan.objective) if measurement is not None else {},
@@ -113,12 +132,9 @@ def try_config(session: TuningSession, config: Config, purpose: Purpose) -> Tria
         anchor_blocks=outcome.anchor_blocks,
         build_s=build_s,
         measure_s=outcome.measure_s,
-        wall_s=time.monotonic() - began,
-        started_at=started_at,
+        wall_s=outcome.measure_s if wall_s is None else wall_s,
+        started_at=started_at or now(),
     )
-    keep(session, record)
-    remember(session, record, outcome)
-    return record
 
 
 def judged(session: TuningSession, outcome: TrialOutcome, key: str) -> Measurement | None:
