@@ -23,7 +23,7 @@ _MAGIC = (
 def native_code(base: Path, files: Iterable[ArtifactFile], own: Path | None) -> str | None:
     """Return what stands against opening `files` below `base`, None if nothing does."""
     native = next((file.path for file in files if is_native(base / file.path)), None)
-    if native is None or (own is not None and base.resolve() == own.resolve() and is_private(own)):
+    if native is None or (own is not None and base.resolve() == own.resolve() and is_our_own(own, native)):
         return None
     return (
         f"{base / native} holds native code, which is opened only from our own cache directory (owner only); "
@@ -42,11 +42,15 @@ def is_native(path: Path) -> bool:
         return True
 
 
-def is_private(directory: Path) -> bool:
-    """Say whether a directory belongs to this user and nobody else can write or read it."""
-    try:
-        state = directory.stat()
-    except OSError:
-        return False
-    own = not hasattr(os, "getuid") or state.st_uid == os.getuid()
-    return own and not stat.S_IMODE(state.st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+def is_our_own(cache: Path, name: str) -> bool:
+    """Say whether only this user can have put `name` into the cache: nobody else writes there or enters the folder."""
+    uid = os.getuid() if hasattr(os, "getuid") else None
+    writing = stat.S_IWGRP | stat.S_IWOTH
+    for place, forbidden in ((cache, writing), (cache / Path(name).parts[0], stat.S_IRWXG | stat.S_IRWXO)):
+        try:
+            state = place.stat()
+        except OSError:
+            return False
+        if (uid is not None and state.st_uid != uid) or stat.S_IMODE(state.st_mode) & forbidden:
+            return False
+    return True

@@ -62,10 +62,11 @@ def refused(capsys):
 def native(tmp_path, artifact_entry):
     """Return a function that makes a base directory of a mode with one file, and the profile's entry for it."""
 
-    def make(name, content, mode=0o700):
+    def make(name, content, mode=0o755, folder_mode=0o700):
         base = tmp_path / "base"
         (base / "a").mkdir(parents=True)
         (base / "a" / name).write_bytes(content)
+        (base / "a").chmod(folder_mode)
         base.chmod(mode)
         return base, artifact_entry(base, f"a/{name}")
 
@@ -149,10 +150,10 @@ def test_native_code_of_our_own_cache(native, write):
     assert find_artifacts(read_profile(write(artifacts=[entry])), [base], own=base) == base / "a"
 
 
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o755])
-def test_native_code_of_an_open_cache(native, write, mode):
-    """A cache that others can enter is not ours alone."""
-    base, entry = native("model.so", b"x", mode)
+@pytest.mark.parametrize(("mode", "folder_mode"), [(0o775, 0o700), (0o757, 0o700), (0o755, 0o755), (0o700, 0o750)])
+def test_native_code_of_an_open_cache(native, write, mode, folder_mode):
+    """A cache that others can write to, or whose folder they can enter, is not ours alone."""
+    base, entry = native("model.so", b"x", mode, folder_mode)
     with pytest.raises(ProfileMismatch, match="holds native code"):
         find_artifacts(read_profile(write(artifacts=[entry])), [base], own=base)
 
