@@ -1,0 +1,52 @@
+"""A real graph that comes as a package (magika's classifier of file contents), through preparing and every engine."""
+
+import pytest
+
+from tuner.backends.base import Context
+from tuner.messages import CheckFidelity, Prepare
+from tuner.models.inspect import inspect
+from tuner.models.judging import judge
+from tuner.models.prepare import prepare
+from tuner.plugins import plugin
+from tuner.records.workload import Workload
+
+MODEL = "pkg:magika/models/standard_v3_3/model.onnx"
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """The prepared workload: int32 features made from the graph's own dtypes and axes."""
+    facts = inspect(MODEL)
+    directory = tmp_path_factory.mktemp("prepared")
+    command = Prepare(
+        model=facts,
+        workload=Workload(task=facts.task),
+        data=None,
+        directory=str(directory),
+        max_samples=16,
+        sample_budget_s=5.0,
+    )
+    return directory, prepare(command)[0]
+
+
+def test_inputs_follow_the_graph(prepared):
+    """One input of int32, as the graph declares it."""
+    _, record = prepared
+    assert [spec.dtype for spec in record.inputs] == ["int32"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "settings"),
+    [("onnxruntime", {"intra_op_threads": 1}), ("openvino", {"inference_precision": "float32"})],
+)
+def test_engines_agree_with_the_reference(prepared, tmp_path, backend, settings):
+    """Float32 engines keep the contract's limit of 2% for a graph of any kind, with room."""
+    directory, record = prepared
+    engine = plugin("tuner.backends", backend)
+    context = Context(model=record.model, workload=record.workload, cache_dir=str(tmp_path))
+    source = engine.SessionSettings.from_json_object(settings, source=backend)
+    session = engine.open(type(tmp_path)(record.model.path), source, context)
+    done = judge(directory, record, session.run, CheckFidelity(max_samples=16))
+    session.close()
+    assert done.fidelity.rel_error_max < 0.001
+    assert done.fidelity.n == 16
