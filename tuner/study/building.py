@@ -89,6 +89,7 @@ class Workshop:
         made_of: dict[str, object] = {
             "what": "prepared",
             "model": self.model.sha256,
+            "path": self.model.path,  # stands in prepared.json, where workers read it
             "task": self.model.task,
             "pooling": self.model.pooling.model_dump(mode="json") if self.model.pooling else None,
             "workload": workload.model_dump(mode="json"),
