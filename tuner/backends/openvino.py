@@ -32,6 +32,8 @@ class OpenVinoSettings(Settings):
         enable_cpu_pinning: ``ENABLE_CPU_PINNING``.
         enable_hyper_threading: ``ENABLE_HYPER_THREADING``.
         scheduling_core_type: ``SCHEDULING_CORE_TYPE``.
+        dynamic_quantization_group: ``DYNAMIC_QUANTIZATION_GROUP_SIZE``; 0: activations are not quantized.
+        compiled_cache: ``CACHE_DIR`` in our cache: later loads read the compiled model.
     """
 
     inference_precision: Literal["float32", "bfloat16", "float16"] | None = None
@@ -41,18 +43,21 @@ class OpenVinoSettings(Settings):
     enable_cpu_pinning: bool | None = None
     enable_hyper_threading: bool | None = None
     scheduling_core_type: Literal["any_core", "pcore_only", "ecore_only"] | None = None
+    dynamic_quantization_group: int | None = Field(default=None, ge=0)
+    compiled_cache: bool | None = None
 
 
 class OpenVinoSession:
     """One compiled model and one infer request for every thread that calls it."""
 
-    def __init__(self, file: Path, settings: OpenVinoSettings) -> None:
+    def __init__(self, file: Path, settings: OpenVinoSettings, cache_dir: str) -> None:
         import openvino
 
         try:
-            self._compiled: Any = openvino.Core().compile_model(str(file), "CPU", _properties(settings))
+            self._compiled: Any = openvino.Core().compile_model(str(file), "CPU", _properties(settings, cache_dir))
         except RuntimeError as error:
             raise Unsupported(f"OpenVINO {openvino.__version__} refuses {file.name}: {one_line(error)}") from error
+        self._is_cached = bool(settings.compiled_cache)
         self._own = threading.local()
         self.input_names = tuple(port_name(port, index) for index, port in enumerate(self._compiled.inputs))
         self._names = [port_name(port, index) for index, port in enumerate(self._compiled.outputs)]
@@ -79,8 +84,10 @@ class OpenVinoSession:
             "enable_cpu_pinning": bool(read("ENABLE_CPU_PINNING")),
             "enable_hyper_threading": bool(read("ENABLE_HYPER_THREADING")),
             "scheduling_core_type": str(read("SCHEDULING_CORE_TYPE")).rpartition(".")[2].rstrip(">").lower(),
+            "dynamic_quantization_group": int(read("DYNAMIC_QUANTIZATION_GROUP_SIZE")),
+            "loaded_from_cache": bool(read("LOADED_FROM_CACHE")),
             "precision": named,
-            "unverified": [],
+            "unverified": ["compiled_cache"] if self._is_cached else [],
         }
 
     def close(self) -> None:
@@ -123,10 +130,10 @@ class OpenVino:
                 file = settle(file, Path(context.cache_dir) / "settled" / context.model.sha256[:16])
             except UsageError as error:
                 raise Unsupported(str(error)) from error
-        return OpenVinoSession(file, cast("OpenVinoSettings", settings))
+        return OpenVinoSession(file, cast("OpenVinoSettings", settings), f"{context.cache_dir}/openvino")
 
 
-def _properties(settings: OpenVinoSettings) -> dict[str, object]:
+def _properties(settings: OpenVinoSettings, cache_dir: str) -> dict[str, object]:
     """Return what to set at compile time; nothing is set that was not asked."""
     asked: dict[str, object | None] = {
         "INFERENCE_PRECISION_HINT": PRECISIONS[settings.inference_precision] if settings.inference_precision else None,
@@ -135,6 +142,8 @@ def _properties(settings: OpenVinoSettings) -> dict[str, object]:
         "NUM_STREAMS": settings.num_streams,
         "ENABLE_CPU_PINNING": settings.enable_cpu_pinning,
         "ENABLE_HYPER_THREADING": settings.enable_hyper_threading,
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": settings.dynamic_quantization_group,
+        "CACHE_DIR": cache_dir if settings.compiled_cache else None,
         "SCHEDULING_CORE_TYPE": settings.scheduling_core_type.upper() if settings.scheduling_core_type else None,
     }
     return {name: value for name, value in asked.items() if value is not None}

@@ -12,6 +12,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 import numpy as np
 
 from tuner.errors import Unsupported
+from tuner.models.tracing import (
+    CHECKED,
+    LARGEST_ERROR,
+    TRACED,
+    Batch,
+    answer_of,
+    differences,
+    padded_batch,
+    positional,
+    vocabulary_of,
+)
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
@@ -22,15 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["OnnxExport", "OnnxExportSettings"]
 
-TRACED = (2, 16)
-CHECKED = ((1, 5), (3, 33), (1, 16))
-"""Batch and length: other sizes than traced, among them batch 1, a short and a longer row."""
 OPSET = 20
 TORCHSCRIPT_OPSET = 17
 EXTERNAL_DATA_BYTES = 1 << 30
 """Weights above this lie beside the file: protobuf ends at 2 GiB, and the graph needs room too."""
-LARGEST_ERROR = 1e-3
-Batch = dict[str, np.ndarray]
 
 
 class OnnxExportSettings(base.Settings):
@@ -67,8 +73,6 @@ class OnnxExport:
         Raises:
             Unsupported: The model cannot be exported so, or the graph answers otherwise than PyTorch.
         """
-        import torch
-
         from tuner.models.live import live_module, text_inputs_of
 
         chosen = cast("OnnxExportSettings", settings)
@@ -76,10 +80,9 @@ class OnnxExport:
         module = live_module(prepared.model, "float32", chosen.attention)
         names = text_inputs_of(module)
         random = np.random.default_rng(0)
-        limits = (_vocabulary(module), prepared.model.max_length or 512)
-        example = _padded_batch(TRACED, names, limits, random)
-        with torch.inference_mode():
-            outputs = tuple(_answer(module, example))
+        limits = (vocabulary_of(module), prepared.model.max_length or 512)
+        example = padded_batch(TRACED, names, limits, random)
+        outputs = tuple(answer_of(module, example))
         file = directory / "model.onnx"
         try:
             with _silence():
@@ -89,34 +92,8 @@ class OnnxExport:
                 f"export ({chosen.exporter}, {chosen.attention}): {type(error).__name__}: {one_line(error)}"
             ) from error
         for shape in CHECKED:
-            batch = _padded_batch(shape, names, limits, random)
-            with torch.inference_mode():
-                expected = _answer(module, batch)
-            _check(file, batch, expected)
-
-
-def _answer(module: "torch.nn.Module", batch: Batch) -> Batch:
-    import torch
-
-    answer = module(**{name: torch.from_numpy(array) for name, array in batch.items()})
-    return {name: tensor.numpy() for name, tensor in answer.items()}
-
-
-def _vocabulary(module: "torch.nn.Module") -> int:
-    return int(getattr(module.inner.config, "vocab_size", 100) or 100)
-
-
-def _padded_batch(
-    shape: tuple[int, int], names: tuple[str, ...], limits: tuple[int, int], random: np.random.Generator
-) -> Batch:
-    """Make a batch in which every second row is padded to two thirds."""
-    vocabulary, longest = limits
-    rows, length = shape[0], min(shape[1], longest)
-    mask = np.ones((rows, length), np.int64)
-    mask[1::2, max(1, 2 * length // 3) :] = 0
-    ids = random.integers(min(4, vocabulary - 1), vocabulary, (rows, length))
-    arrays = {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
-    return {name: arrays[name] for name in names}
+            batch = padded_batch(shape, names, limits, random)
+            _check(file, batch, answer_of(module, batch))
 
 
 def _export(
@@ -129,13 +106,13 @@ def _export(
     import torch
 
     tensors = {name: torch.from_numpy(array) for name, array in example.items()}
-    positional = _positional(module, tuple(tensors), outputs)
+    graph = positional(module, tuple(tensors), outputs)
     size = sum(parameter.numel() * parameter.element_size() for parameter in module.parameters())
     with torch.no_grad():
         if exporter == "dynamo":
             free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
             torch.onnx.export(
-                positional,
+                graph,
                 tuple(tensors.values()),
                 str(file),
                 dynamo=True,
@@ -150,7 +127,7 @@ def _export(
         if size > EXTERNAL_DATA_BYTES:
             raise Unsupported("the torchscript exporter cannot keep weights of this size in one file")
         torch.onnx.export(
-            positional,
+            graph,
             tuple(tensors.values()),
             str(file),
             dynamo=False,
@@ -164,24 +141,8 @@ def _export(
 
 def _has_length(module: "torch.nn.Module", example: Batch, output: str) -> bool:
     """Say whether axis 1 of an output is the length."""
-    shape = _answer(module, example)[output].shape
+    shape = answer_of(module, example)[output].shape
     return len(shape) > 1 and shape[1] == example["input_ids"].shape[1]
-
-
-def _positional(module: "torch.nn.Module", names: tuple[str, ...], outputs: tuple[str, ...]) -> "torch.nn.Module":
-    """Return a module that takes and answers tuples, in the order of the names; exporters name those reliably."""
-    import torch
-
-    class Positional(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = module
-
-        def forward(self, *tensors: "torch.Tensor") -> tuple["torch.Tensor", ...]:
-            answer = self.inner(**dict(zip(names, tensors, strict=True)))
-            return tuple(answer[name] for name in outputs)
-
-    return Positional().eval()
 
 
 def _check(file: Path, batch: Batch, expected: Batch) -> None:
@@ -203,16 +164,9 @@ def _check(file: Path, batch: Batch, expected: Batch) -> None:
         answer = dict(zip(names, session.run(names, {k: v for k, v in batch.items() if k in taken}), strict=True))
     except Exception as error:
         raise Unsupported(f"the exported graph does not run on shape {shape}: {one_line(error)}") from error
-    for name, right in expected.items():
-        if name not in answer or answer[name].shape != right.shape:
-            raise Unsupported(f"the exported graph's output {name} has another shape than PyTorch's on inputs {shape}")
-        left, wanted = answer[name], right
-        if right.shape[:2] == shape:
-            counted = batch["attention_mask"] > 0 if "attention_mask" in batch else np.ones(shape, bool)
-            left, wanted = left[counted], wanted[counted]
-        error_ratio = float(np.abs(left - wanted).max() / max(float(np.abs(wanted).max()), 1e-6))
-        if not error_ratio <= LARGEST_ERROR:
-            raise Unsupported(f"the exported graph differs from PyTorch by {error_ratio:.2g} on inputs {shape}: {name}")
+    reason = differences(answer, expected, batch, LARGEST_ERROR)
+    if reason is not None:
+        raise Unsupported(f"the exported graph {reason}")
 
 
 @contextlib.contextmanager

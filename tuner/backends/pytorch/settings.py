@@ -15,7 +15,7 @@ class PyTorchSettings(Settings):
         threads: ``torch.set_num_threads``, the OpenMP team.
         interop_threads: ``torch.set_num_interop_threads``.
         attention: transformers' attention implementation.
-        float32_matmul: ``torch.set_float32_float32_matmul``: ``medium`` multiplies float32 in bfloat16.
+        float32_matmul: ``torch.set_float32_matmul_precision``: ``medium`` multiplies float32 in bfloat16.
         compile: ``torch.compile`` in the first calls: with templates chosen by measuring them, or without.
         freezing: Weights become constants of the compiled code, laid out for the CPU.
         cpp_wrapper: The compiled graph is called from C++ instead of Python.

@@ -12,7 +12,7 @@ def apply(settings: PyTorchSettings) -> None:
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     if settings.float32_matmul is not None:
-        torch.set_float32_float32_matmul(settings.float32_matmul)
+        torch.set_float32_matmul_precision(settings.float32_matmul)
 
 
 def in_force() -> dict[str, object]:
@@ -20,5 +20,5 @@ def in_force() -> dict[str, object]:
     return {
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
-        "float32_matmul": torch.get_float32_float32_matmul(),
+        "float32_matmul": torch.get_float32_matmul_precision(),
     }
