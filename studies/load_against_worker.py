@@ -115,7 +115,7 @@ def main() -> None:
     profile = read_profile(options.profile)
     cache = cache_directory(None)
     Store(cache)
-    artifact = find_artifacts(profile, (options.profile.absolute().parent, cache))
+    artifact = find_artifacts(profile, (options.profile.absolute().parent, cache), own=cache)
     n_batches = json.loads((options.prepared / "prepared.json").read_text())["n_batches"]
     model_path = json.loads((options.prepared / "prepared.json").read_text())["model"]["path"]
     config = profile.best.config
