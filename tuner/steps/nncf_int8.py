@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal, cast
 from pydantic import Field
 
 from tuner.errors import Unsupported
+from tuner.models.onnx_files import Batch, find_graph, kept_float, read_samples
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
-from tuner.steps.onnx_files import Batch, find_graph, kept_float, read_samples
 
 __all__ = ["NncfInt8", "NncfInt8Settings"]
 

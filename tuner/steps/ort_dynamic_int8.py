@@ -9,10 +9,10 @@ from typing import ClassVar, Literal, cast
 from pydantic import Field
 
 from tuner.errors import Unsupported
+from tuner.models.onnx_files import EXTERNAL_DATA_BYTES, find_graph, kept_float, silence, with_shapes
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
-from tuner.steps.onnx_files import EXTERNAL_DATA_BYTES, find_graph, kept_float, silence, with_shapes
 
 __all__ = ["OrtDynamicInt8", "OrtDynamicInt8Settings"]
 

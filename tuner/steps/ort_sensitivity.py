@@ -15,10 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tuner.errors import Unsupported
+from tuner.models.onnx_files import EXTERNAL_DATA_BYTES, SENSITIVITY, Batch, find_graph, read_samples
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
-from tuner.steps.onnx_files import EXTERNAL_DATA_BYTES, SENSITIVITY, Batch, find_graph, read_samples
 
 __all__ = ["OrtSensitivity", "OrtSensitivitySettings"]
 

@@ -9,10 +9,7 @@ from typing import Any, ClassVar, Literal, cast
 from pydantic import Field
 
 from tuner.errors import Unsupported
-from tuner.models.wording import one_line
-from tuner.plugins import installed_versions, space_file
-from tuner.records import base
-from tuner.steps.onnx_files import (
+from tuner.models.onnx_files import (
     EXTERNAL_DATA_BYTES,
     Batch,
     find_graph,
@@ -21,6 +18,9 @@ from tuner.steps.onnx_files import (
     silence,
     with_shapes,
 )
+from tuner.models.wording import one_line
+from tuner.plugins import installed_versions, space_file
+from tuner.records import base
 
 __all__ = ["OrtStaticInt8", "OrtStaticInt8Settings"]
 

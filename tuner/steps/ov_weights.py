@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import ClassVar, Literal, cast
 
 from tuner.errors import Unsupported
+from tuner.models.onnx_files import find_graph
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
 from tuner.steps.nncf_int8 import quiet
-from tuner.steps.onnx_files import find_graph
 
 __all__ = ["OvWeights", "OvWeightsSettings"]
 
