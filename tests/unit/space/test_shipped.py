@@ -27,7 +27,11 @@ HOSTS = {
 }
 
 
-@pytest.fixture(params=HOSTS)
+LARGE = {"two_sockets"}
+"""Listing their spaces takes seconds."""
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in HOSTS])
 def space(request, on_host):
     """Return the shipped spaces on each host."""
     shape = dict(HOSTS[request.param])
