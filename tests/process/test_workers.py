@@ -1,6 +1,7 @@
 """Workers and their parent: limits, signals, ends, and what is in force."""
 
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -306,3 +307,14 @@ def test_damaged_list_of_workers(tmp_path, text):
     """A list that cannot be read is forgotten."""
     (tmp_path / "workers.jsonl").write_text(text)
     assert (sweep_leftovers(tmp_path / "workers.jsonl"), (tmp_path / "workers.jsonl").exists()) == (0, False)
+
+
+def test_the_parent_rests_while_a_block_is_timed(open_arm):
+    """It waits in the kernel: its own CPU time (not wall time) stays under 1% of a block of two seconds."""
+    arm = open_arm(latency_us=20_000)
+    arm.warm(cap_s=1.0)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    done, _ = arm.block(100, discard_calls=3, discard_s=0.0)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert spent_s < 0.01 * max(done.wall_s, 2.0)
