@@ -2,10 +2,8 @@
 
 import pytest
 
-from tuner.records.measurement import Failure
 from tuner.space.loading import load_space
 from tuner.study.optuna_study import TrialBook, sampler_of
-from tuner.study.store import TrialRecord
 from tuner.study.suggesting import Suggester
 
 CONSTRAINTS = ("fidelity.rel_error_max<=0.02",)
@@ -76,19 +74,5 @@ def make_suggester(make_book):
         book = make_book(space, sampler=sampler, storage=storage)
         book.rebuild(list(records))
         return Suggester(book, space, seed=0, records=list(records), sampler=sampler)
-
-    return make
-
-
-@pytest.fixture
-def make_record():
-    """Return a function that makes the record of a trial: a value, or a failure where there is none."""
-
-    def make(number, config, value=0.0, purpose="search", **fields):
-        failure = Failure(stage="load", kind="crash", message="SIGSEGV: boom") if value is None else None
-        state = "failed" if value is None else "measured"
-        return TrialRecord(
-            number=number, purpose=purpose, config=config, state=state, value=value, failure=failure, **fields
-        )
 
     return make

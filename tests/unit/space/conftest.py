@@ -1,6 +1,7 @@
 """Hosts, and spaces written as text."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -87,14 +88,26 @@ def resolve(load: Callable[..., SearchSpace]) -> Callable[..., ResolvedSpace]:
     return resolved
 
 
+_resolved: dict[str, ResolvedSpace] = {}
+"""Spaces that tests share: none of them changes one."""
+
+
+@cache
+def shipped() -> SearchSpace:
+    """Return the shipped spaces, read once."""
+    return load_space([space_file(name) for name in SHIPPED])
+
+
 @pytest.fixture
 def on_host() -> Callable[..., ResolvedSpace]:
     """Return a function that resolves the shipped spaces on a host made by `make_host`."""
 
     def resolved(*arguments: object, options: dict[str, object] | None = None, **shape: object) -> ResolvedSpace:
-        space = load_space([space_file(name) for name in SHIPPED])
-        facts = facts_of_host(make_host(*arguments, **shape))  # type: ignore[arg-type]
-        return space.resolve(facts, MODEL, WORKLOAD, **(options or {}))  # type: ignore[arg-type]
+        key = repr((arguments, options, sorted(shape.items())))
+        if key not in _resolved:
+            facts = facts_of_host(make_host(*arguments, **shape))  # type: ignore[arg-type]
+            _resolved[key] = shipped().resolve(facts, MODEL, WORKLOAD, **(options or {}))  # type: ignore[arg-type]
+        return _resolved[key]
 
     return resolved
 
