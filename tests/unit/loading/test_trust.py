@@ -107,7 +107,8 @@ def test_passwords(write, refused, where):
 
 def test_masked_password(write):
     """What we write ourselves, with the password masked, is read."""
-    read_profile(write(command=["autotune", "--storage", "postgresql://me:***@db/x"]))
+    command = ("autotune", "--storage", "postgresql://me:***@db/x")
+    assert read_profile(write(command=list(command))).command == command
 
 
 @pytest.mark.parametrize(
