@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tuner.errors import UsageError
@@ -20,10 +20,17 @@ DESCRIBING = re.compile(
 )
 SHIFTED_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}
 """Model types whose first positions are taken by the padding index."""
+Described = tuple[ModelFacts, dict[str, Path]]
+"""What the files say, without the digest, and the files that the digest is over."""
 
 
 def inspect(
-    model: str, task: str | None = None, *, cache_dir: Path | None = None, allow_network: bool = True
+    model: str,
+    task: str | None = None,
+    *,
+    cache_dir: Path | None = None,
+    allow_network: bool = True,
+    check: Callable[[ModelFacts], None] = lambda _: None,
 ) -> ModelFacts:
     """Describe `model`.
 
@@ -32,6 +39,7 @@ def inspect(
         task: A task the user asked for; None takes the model's own.
         cache_dir: Where digests of big files are remembered; None: nowhere.
         allow_network: Whether a hub id may be fetched.
+        check: Told everything but the digest, before the files are read whole; it may refuse the model.
 
     Raises:
         UsageError: No such model, damaged or incomplete files, an unknown task.
@@ -41,15 +49,20 @@ def inspect(
         check_task(task)
     kind, path = locate(model, allow_network=allow_network)
     if kind == "huggingface":
-        return _inspect_directory(model, path, task, cache_dir)
-    if kind == "onnx":
-        return _inspect_onnx(model, path, task, cache_dir)
-    if kind == "openvino":
-        return _inspect_openvino(model, path, task, cache_dir)
-    raise UsageError(f"{model}: GGUF files are not tuned yet: give the Hugging Face directory the file was made from")
+        facts, files = _inspect_directory(model, path, task)
+    elif kind == "onnx":
+        facts, files = _inspect_onnx(model, path, task)
+    elif kind == "openvino":
+        facts, files = _inspect_openvino(model, path, task)
+    else:
+        raise UsageError(
+            f"{model}: GGUF files are not tuned yet: give the Hugging Face directory the file was made from"
+        )
+    check(facts)
+    return facts.model_copy(update={"sha256": digest_files(files, cache_dir)})
 
 
-def _inspect_directory(model: str, path: Path, task: str | None, cache_dir: Path | None) -> ModelFacts:
+def _inspect_directory(model: str, path: Path, task: str | None) -> Described:
     configuration = read_configuration(path, model)
     weights = find_weights(path)
     files = {entry.name: entry for entry in path.iterdir() if DESCRIBING.fullmatch(entry.name) and entry.is_file()}
@@ -57,11 +70,11 @@ def _inspect_directory(model: str, path: Path, task: str | None, cache_dir: Path
     files |= {entry.name: entry for entry in weights.files}
     is_sentence_model = (path / "modules.json").is_file()
     found_task = task or task_of(configuration, is_sentence_model=is_sentence_model)
-    return ModelFacts(
+    facts = ModelFacts(
         source=model,
         kind="huggingface",
         path=str(path),
-        sha256=digest_files(files, cache_dir),
+        sha256="",
         task=found_task,
         model_type=_text(configuration, "model_type"),
         architecture=architecture_of(configuration),
@@ -73,35 +86,36 @@ def _inspect_directory(model: str, path: Path, task: str | None, cache_dir: Path
         pooling=pooling_of(path) if found_task == "feature-extraction" else None,
         encode_length=_encode_length(path),
     )
+    return facts, files
 
 
-def _inspect_onnx(model: str, path: Path, task: str | None, cache_dir: Path | None) -> ModelFacts:
+def _inspect_onnx(model: str, path: Path, task: str | None) -> Described:
     summary = summarize(path)
     files = {"model.onnx": path} | {location: path.parent / location for location in summary.external}
-    return _facts_of_file(model, path, task, files, cache_dir).model_copy(
+    facts = _facts_of_file(model, path, task, files).model_copy(
         update={"kind": "onnx", "weight_bytes": summary.n_bytes, "n_parameters": summary.n_parameters}
     )
+    return facts, files
 
 
-def _inspect_openvino(model: str, path: Path, task: str | None, cache_dir: Path | None) -> ModelFacts:
+def _inspect_openvino(model: str, path: Path, task: str | None) -> Described:
     refuse_placeholder(path)
     weights = path.with_suffix(".bin")
     if not weights.is_file():
         raise UsageError(f"weights missing: {path.name} needs {weights.name} beside it in {path.parent}")
     if b"<net" not in path.read_bytes()[:4096]:
         raise UsageError(f"{path} is no OpenVINO model: it has no <net> at its start")
-    return _facts_of_file(model, path, task, {"model.xml": path, "model.bin": weights}, cache_dir)
+    files = {"model.xml": path, "model.bin": weights}
+    return _facts_of_file(model, path, task, files), files
 
 
-def _facts_of_file(
-    model: str, path: Path, task: str | None, files: Mapping[str, Path], cache_dir: Path | None
-) -> ModelFacts:
+def _facts_of_file(model: str, path: Path, task: str | None, files: Mapping[str, Path]) -> ModelFacts:
     found_task = task or "forward"
     return ModelFacts(
         source=model,
         kind="openvino",
         path=str(path),
-        sha256=digest_files(files, cache_dir),
+        sha256="",
         task=found_task,
         weight_bytes=sum(file.stat().st_size for file in files.values()),
         pooling=pooling_of(_described_in(path)) if found_task == "feature-extraction" else None,

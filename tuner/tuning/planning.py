@@ -70,11 +70,13 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
         request.target, at_most=request.at_most, at_least=request.at_least, expressions=request.constraint
     )
     fixes = parse_fixes(request.fix)
-    model = inspect(request.model, request.task, cache_dir=cache_dir)
+    model = inspect(
+        request.model,
+        request.task,
+        cache_dir=cache_dir,
+        check=lambda facts: check_fit(request, facts, host),
+    )
     workload = workload_of(request, model)
-    check_lengths(model, workload)
-    if host.memory_budget_bytes is not None:
-        check_memory(model, workload, host.memory_budget_bytes)
     method = METHODS[model.task]
     objective = objective.model_copy(
         update={
@@ -120,6 +122,18 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
             "libraries": digest_of(versions),
         },
     )
+
+
+def check_fit(request: TuneRequest, model: ModelFacts, host: Host) -> None:
+    """Refuse what cannot fit, before gigabytes are read for a digest.
+
+    Raises:
+        UsageError: A length above the model's limit, or a model too large for this host's memory.
+    """
+    workload = Workload(task=model.task, lengths=request.lengths, batch_size=request.batch_size)
+    check_lengths(model, workload)
+    if host.memory_budget_bytes is not None:
+        check_memory(model, workload, host.memory_budget_bytes)
 
 
 def workload_of(request: TuneRequest, model: ModelFacts) -> Workload:

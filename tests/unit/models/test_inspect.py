@@ -54,6 +54,18 @@ def test_changed_file_changes_the_digest(bert_directory, name):
     assert inspect(str(bert_directory)).sha256 != before
 
 
+def test_a_model_is_checked_before_it_is_read_whole(bert_directory, write_safetensors, tmp_path):
+    """Whoever refuses a model by its size does so before its weights are hashed."""
+    write_safetensors(bert_directory / "model.safetensors", 5 << 20)
+
+    def refuse(facts):
+        raise UsageError(f"{facts.weight_bytes >> 20} MiB are too much")
+
+    with pytest.raises(UsageError, match="20 MiB are too much"):
+        inspect(str(bert_directory), cache_dir=tmp_path / "cache", check=refuse)
+    assert not (tmp_path / "cache").exists()
+
+
 def test_readme_is_not_part_of_the_model(bert_directory):
     """Files that nothing reads do not count."""
     before = inspect(str(bert_directory)).sha256
