@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from tuner.errors import HostError
+from tuner.errors import HostError, UsageError
 from tuner.records.base import Record, Scalar
 from tuner.records.measurement import Failure
 from tuner.records.profile import ArtifactFile
@@ -21,7 +21,7 @@ FAILURE = "failure.json"
 
 
 class Manifest(Record):
-    """What an entry holds and how it was made; `key` is the digest of `made_of`."""
+    """What an entry holds and how it was made; `key` is the digest of `made_of`, `weight_bytes` the model's size."""
 
     key: str
     made_of: dict[str, object]
@@ -29,6 +29,7 @@ class Manifest(Record):
     created_s: float
     files: tuple[ArtifactFile, ...]
     settings: dict[str, Scalar] = Field(default_factory=dict)
+    weight_bytes: int | None = None
 
 
 class Store:
@@ -69,6 +70,12 @@ class Store:
         with contextlib.suppress(OSError):
             os.utime(directory / MANIFEST)  # last use, for the size cap
         return manifest
+
+    def manifests(self) -> Iterator[Manifest]:
+        """Yield the readable manifests of all entries."""
+        for file in self.directory.glob(f"[0-9a-f][0-9a-f]/[0-9a-f]*/{MANIFEST}"):
+            with contextlib.suppress(OSError, UsageError):
+                yield Manifest.from_json(file.read_bytes(), source=str(file))
 
     def failure(self, key: str) -> Failure | None:
         """Return the remembered failure of a build."""
@@ -113,7 +120,15 @@ class Store:
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def put(self, key: str, made_of: dict[str, object], directory: Path, build_s: float) -> Manifest:
+    def put(
+        self,
+        key: str,
+        made_of: dict[str, object],
+        directory: Path,
+        build_s: float,
+        *,
+        weight_bytes: int | None = None,
+    ) -> Manifest:
         """Move a built `directory` into place, durable before visible.
 
         Raises:
@@ -124,7 +139,9 @@ class Store:
             for path in sorted(directory.rglob("*"))
             if path.is_file()
         )
-        manifest = Manifest(key=key, made_of=made_of, build_s=build_s, created_s=time.time(), files=files)
+        manifest = Manifest(
+            key=key, made_of=made_of, build_s=build_s, created_s=time.time(), files=files, weight_bytes=weight_bytes
+        )
         place = self.path(key)
         try:
             for file in files:

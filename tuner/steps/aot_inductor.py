@@ -58,6 +58,7 @@ class AotInductor:
     name: ClassVar[str] = "aot_inductor"
     Settings: ClassVar[type[base.Settings]] = AotInductorSettings
     after: ClassVar[tuple[str, ...]] = ()
+    build_guess_s: ClassVar[tuple[float, float]] = (25.0, 400.0)
     distributions: ClassVar[tuple[str, ...]] = ("torch", "transformers")
     uses_data: ClassVar[bool] = True
     native: ClassVar[bool] = True

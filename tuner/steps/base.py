@@ -20,7 +20,8 @@ class Step(Protocol):
     A step may have a class attribute ``output`` (a model kind such as ``onnx``): where the source already is of that
     kind the step drops out of a chain. It may have ``installed()`` like a backend (with ``extra``, the extra of this
     package that brings what is missing), ``distributions`` (whose versions belong to the artifact's key), ``uses_data``
-    (the prepared data do too) and ``native`` (it writes machine code: the CPU's flags do too).
+    (the prepared data do too), ``native`` (it writes machine code: the CPU's flags do too) and ``build_guess_s`` (the
+    seconds it takes on two cores with any model, and those more for each GiB of weights; used until a build was seen).
     """
 
     name: ClassVar[str]

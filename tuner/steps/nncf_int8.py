@@ -45,6 +45,7 @@ class NncfInt8:
     name: ClassVar[str] = "nncf_int8"
     Settings: ClassVar[type[base.Settings]] = NncfInt8Settings
     after: ClassVar[tuple[str, ...]] = ("onnx_export", "ort_sensitivity")
+    build_guess_s: ClassVar[tuple[float, float]] = (10.0, 300.0)
     distributions: ClassVar[tuple[str, ...]] = ("nncf", "openvino", "onnx", "torch", "transformers", "onnxscript")
     uses_data: ClassVar[bool] = True
     extra: ClassVar[str] = "quant"

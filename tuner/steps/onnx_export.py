@@ -57,6 +57,7 @@ class OnnxExport:
     name: ClassVar[str] = "onnx_export"
     Settings: ClassVar[type[base.Settings]] = OnnxExportSettings
     after: ClassVar[tuple[str, ...]] = ()
+    build_guess_s: ClassVar[tuple[float, float]] = (3.0, 100.0)
     output: ClassVar[str] = "onnx"
 
     def installed(self) -> dict[str, str] | None:

@@ -43,6 +43,7 @@ class OrtDynamicInt8:
     name: ClassVar[str] = "ort_dynamic_int8"
     Settings: ClassVar[type[base.Settings]] = OrtDynamicInt8Settings
     after: ClassVar[tuple[str, ...]] = ("onnx_export", "ort_sensitivity")
+    build_guess_s: ClassVar[tuple[float, float]] = (1.5, 20.0)
 
     def installed(self) -> dict[str, str] | None:
         """Return versions of what quantizes."""

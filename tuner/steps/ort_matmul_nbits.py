@@ -40,6 +40,7 @@ class OrtMatmulNbits:
     name: ClassVar[str] = "ort_matmul_nbits"
     Settings: ClassVar[type[base.Settings]] = OrtMatmulNbitsSettings
     after: ClassVar[tuple[str, ...]] = ("onnx_export", "ort_sensitivity")
+    build_guess_s: ClassVar[tuple[float, float]] = (2.0, 50.0)
 
     def installed(self) -> dict[str, str] | None:
         """Return versions of what packs."""

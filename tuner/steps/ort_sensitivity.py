@@ -49,6 +49,7 @@ class OrtSensitivity:
     name: ClassVar[str] = "ort_sensitivity"
     Settings: ClassVar[type[base.Settings]] = OrtSensitivitySettings
     after: ClassVar[tuple[str, ...]] = ("onnx_export",)
+    build_guess_s: ClassVar[tuple[float, float]] = (3.0, 150.0)
     distributions: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime")
     uses_data: ClassVar[bool] = True
 

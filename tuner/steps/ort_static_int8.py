@@ -53,6 +53,7 @@ class OrtStaticInt8:
     name: ClassVar[str] = "ort_static_int8"
     Settings: ClassVar[type[base.Settings]] = OrtStaticInt8Settings
     after: ClassVar[tuple[str, ...]] = ("onnx_export", "ort_sensitivity")
+    build_guess_s: ClassVar[tuple[float, float]] = (4.0, 150.0)
     uses_data: ClassVar[bool] = True
 
     def installed(self) -> dict[str, str] | None:

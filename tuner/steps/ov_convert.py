@@ -39,6 +39,7 @@ class OvConvert:
     name: ClassVar[str] = "ov_convert"
     Settings: ClassVar[type[base.Settings]] = OvConvertSettings
     after: ClassVar[tuple[str, ...]] = ()
+    build_guess_s: ClassVar[tuple[float, float]] = (3.0, 30.0)
     distributions: ClassVar[tuple[str, ...]] = ("openvino", "torch", "transformers")
     output: ClassVar[str] = "openvino"
     extra: ClassVar[str] = "openvino"

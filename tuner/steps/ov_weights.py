@@ -31,6 +31,7 @@ class OvWeights:
     name: ClassVar[str] = "ov_weights"
     Settings: ClassVar[type[base.Settings]] = OvWeightsSettings
     after: ClassVar[tuple[str, ...]] = ("onnx_export",)
+    build_guess_s: ClassVar[tuple[float, float]] = (4.0, 50.0)
     distributions: ClassVar[tuple[str, ...]] = ("nncf", "openvino", "onnx", "torch", "transformers", "onnxscript")
     extra: ClassVar[str] = "quant"
 

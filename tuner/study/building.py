@@ -15,9 +15,10 @@ from tuner.records.base import digest_of
 from tuner.records.config import Config, ProcessSettings, StepSettings
 from tuner.records.measurement import Failure
 from tuner.records.model import ModelFacts, Prepared
-from tuner.records.workload import Workload
+from tuner.records.workload import Metric, Workload
 from tuner.runner.process import WorkerProcess
 from tuner.steps.base import Step
+from tuner.study.build_times import BuildTimes
 
 PREPARE_LIMIT_S = 1800.0
 BUILD_LIMIT_S = 900.0
@@ -69,6 +70,7 @@ class Workshop:
         self.isa = isa
         self.prepared: Path | None = None
         self.build_s = 0.0
+        self._times: BuildTimes | None = None
 
     def prepare(
         self,
@@ -77,6 +79,8 @@ class Workshop:
         *,
         max_samples: int,
         sample_budget_s: float,
+        metric: Metric | None = None,
+        code_dir: str | None = None,
         allow_network: bool = False,
         trust_remote_code: bool = False,
     ) -> Prepared:
@@ -97,6 +101,8 @@ class Workshop:
             "sample_budget_s": sample_budget_s,
             "versions": library_versions(),
         }
+        if metric is not None:
+            made_of |= {"metric": metric.model_dump(mode="json"), "code": code_dir if metric.is_code else None}
         key = digest_of(made_of)
         with self.store.locked(key):
             if self.store.find(key) is None:
@@ -104,10 +110,12 @@ class Workshop:
                     command = Prepare(
                         model=self.model,
                         workload=workload,
-                        data=data,
+                        data=None if data is None else str(Path(data).expanduser().absolute()),  # it works elsewhere
                         directory=str(directory),
                         max_samples=max_samples,
                         sample_budget_s=sample_budget_s,
+                        metric=metric,
+                        code_dir=code_dir if metric is not None and metric.is_code else None,
                         allow_network=allow_network,
                         trust_remote_code=trust_remote_code,
                     )
@@ -163,6 +171,18 @@ class Workshop:
         """Say whether opening `config` needs no build."""
         keys = self.keys(config.artifact)
         return not keys or self.store.find(keys[-1][0]) is not None
+
+    def expected_s(self, config: Config) -> float:
+        """Return the seconds of the builds that opening `config` needs: 0 where all is there or is known to fail."""
+        if self._times is None:
+            self._times = BuildTimes(self.model, self.store.manifests())
+        total_s = 0.0
+        for (key, _), step in zip(self.keys(config.artifact), config.artifact, strict=True):
+            if self.store.find(key) is None:
+                if self.store.failure(key) is not None:
+                    return total_s
+                total_s += self._times.expected_s(step.step)
+        return total_s
 
     def artifact_of(self, config: Config) -> Path:
         """Return the directory to open, built before; the model's source where nothing is built.
@@ -220,7 +240,9 @@ class Workshop:
                     done = worker.ask(command, Built, limit_s=self.build_limit_s)
                 finally:
                     worker.close()
-                manifest = self.store.put(key, made_of, directory, done.build_s)
+                manifest = self.store.put(key, made_of, directory, done.build_s, weight_bytes=self.model.weight_bytes)
+                if self._times is not None:
+                    self._times.note(manifest)
             except TrialError as error:
                 failure = Failure(stage="build", kind=error.kind, message=f"{step.step}: {error.message}")
                 if error.kind not in TRANSIENT and not FULL.search(error.message):

@@ -17,7 +17,7 @@ from tuner.study.trying import Tried
 __all__ = ["Costs", "Searcher"]
 
 BUILD_S = 20.0
-"""Assumed for an artifact while no build has been seen."""
+"""Assumed for an artifact of which nothing is expected, while no build has been seen."""
 TRIAL_S = 5.0
 LEAST_TRIAL_S = 0.5
 WORTHWHILE = 0.5
@@ -25,11 +25,17 @@ WORTHWHILE = 0.5
 
 
 class Costs:
-    """Expected seconds of a trial by row: building what is not built, and a trial of its backend."""
+    """Expected seconds of a trial by row: building what is not built, and a trial of its backend.
+
+    Attributes:
+        built: Artifacts that are there.
+        expected_s: By artifact, the seconds of its build.
+    """
 
     def __init__(self, table: PointTable) -> None:
         self.table = table
         self.built: set[int] = set()
+        self.expected_s: dict[int, float] = {}
         self._build_s: list[float] = []
         self._trial_s: dict[int, list[float]] = {}
 
@@ -44,13 +50,15 @@ class Costs:
     def by_row(self) -> np.ndarray:
         """Return the expected seconds."""
         table = self.table
-        build_s = float(np.mean(self._build_s)) if self._build_s else BUILD_S
+        mean_s = float(np.mean(self._build_s)) if self._build_s else BUILD_S
+        groups, places = np.unique(table.artifacts, return_inverse=True)
+        build_s = [0.0 if group in self.built else self.expected_s.get(group, mean_s) for group in groups.tolist()]
         seen = [seconds for group in self._trial_s.values() for seconds in group]
         found: np.ndarray = np.full(len(table), float(np.median(seen)) if seen else TRIAL_S)
         for backend, group in self._trial_s.items():
             found[table.codes[:, 0] == backend] = float(np.median(group[-8:]))
         np.maximum(found, LEAST_TRIAL_S, out=found)
-        found += np.where(np.isin(table.artifacts, list(self.built)), 0.0, build_s)
+        found += np.array(build_s)[places.reshape(-1)]
         return found
 
 
@@ -88,16 +96,17 @@ class Searcher:
         self.costs.note(tried.row, build_s=build_s, trial_s=trial_s)
 
     def next(
-        self, disabled: Iterable[int] = (), left_s: float | None = None
+        self, disabled: Iterable[int] = (), left_s: float | None = None, barred: Iterable[int] = ()
     ) -> tuple[int, Literal["screen", "search"]] | None:
         """Return the next row and why it is tried, None if no row is left.
 
         Args:
             disabled: Codes of backends that are not to be tried.
             left_s: Rows that are expected to take longer are left out.
+            barred: Artifacts that are not to be tried.
         """
         cost_s = self.costs.by_row()
-        allowed = ~np.isin(self.table.codes[:, 0], list(disabled))
+        allowed = ~np.isin(self.table.codes[:, 0], list(disabled)) & ~np.isin(self.table.artifacts, list(barred))
         if left_s is not None:
             allowed &= cost_s <= left_s
         is_open = self.portfolio.trials.open_rows() & allowed

@@ -47,7 +47,10 @@ class Suggester:
         seed: Of the choices made here.
         records: What earlier runs of this study measured.
         sampler: ``auto``, ``tpe``, ``random`` or ``brute``.
-        is_built: Says whether a configuration can be opened without building; None: nothing is known.
+        build_s: Tells the expected seconds of what a configuration must have built, 0 if all is there; None: nothing
+            is known.
+        is_compiled: Says whether a configuration's artifact is compiled, the dearest kind of build.
+        most_compiled: So many compiled artifacts are built at most, and only while they fit the time; None: any number.
     """
 
     def __init__(
@@ -58,14 +61,20 @@ class Suggester:
         seed: int,
         records: list[TrialRecord],
         sampler: str = "auto",
-        is_built: Callable[[Config], bool] | None = None,
+        build_s: Callable[[Config], float] | None = None,
+        is_compiled: Callable[[Config], bool] = lambda _: False,
+        most_compiled: int | None = None,
     ) -> None:
         self.book = book
         self.space = space
         self.sampler = sampler
         self.disabled: dict[str, str] = {}
+        self.most_compiled: int | None = None
         self.is_listed = space.is_listed(LIST_LIMIT)
-        self._is_built = is_built
+        self._build_s = build_s
+        self._is_compiled = is_compiled
+        self._compiled: set[int] = set()
+        self._n_looked_at = 0
         self._random = random.Random(seed)  # noqa: S311 - orders must repeat, not be secret
         self._failures_in_a_row: dict[str, int] = {}
         self._told: set[str] = set()
@@ -78,6 +87,7 @@ class Suggester:
         self._look_for_builds()
         for record in records:
             self.note(record)
+        self.most_compiled = most_compiled
         self._order_seeds()
 
     def begin_with(self, points: Sequence[Point]) -> None:
@@ -98,10 +108,12 @@ class Suggester:
             return  # a configuration of another space, or the baseline: no row to leave out
         trial_s = max(0.0, record.wall_s - record.build_s)
         asked, *others = self.table.extend([point, *self._same_in_force(record)])
+        if self.most_compiled is not None and int(self.table.artifacts[asked]) in self._to_compile():
+            self.most_compiled -= 1
         for row in (asked, *(other for other in others if other not in self._known)):
             self._known[row] = record
             self.searcher.note(tried_of(record, row), build_s=record.build_s, trial_s=trial_s)
-        if record.build_s > 0:
+        if record.build_s > 0 or record.state == "failed":
             self._look_for_builds()
 
     def _same_in_force(self, record: TrialRecord) -> list[Point]:
@@ -166,38 +178,53 @@ class Suggester:
         Args:
             left_s: Seconds left; what is expected to take longer is not suggested (only by our own sampler).
         """
+        if len(self.table) > self._n_looked_at:
+            self._look_for_builds()
+        barred = self._barred(left_s)
         while self._first:
             row = self._first.popleft()
-            if row not in self._known and not self._is_disabled(row):
+            if self._may_try(row, barred):
                 return self._suggestion(row, "screen")
         if self.sampler == "auto":
-            return self._ours(left_s)
+            return self._ours(left_s, barred)
         while self.searcher.seeds:
             row = self.searcher.seeds.popleft()
-            if row not in self._known and not self._is_disabled(row):
+            if self._may_try(row, barred):
                 return self._suggestion(row, "screen")
         if self.sampler == "tpe":
-            asked = self._asked()
+            asked = self._asked(barred)
             if asked is not None:
                 return asked
-        row_or_none = self._any_row()
+        row_or_none = self._any_row(barred)
         return None if row_or_none is None else self._suggestion(row_or_none, "search")
 
-    def _ours(self, left_s: float | None) -> Suggestion | None:
+    def _barred(self, left_s: float | None) -> set[int]:
+        """Return the compiled artifacts that are one too many or do not fit the time; none where any number may be."""
+        if self.most_compiled is None:
+            return set()
+        waiting, expected_s = self._to_compile(), self.searcher.costs.expected_s
+        if self.most_compiled <= 0:
+            return waiting
+        return {artifact for artifact in waiting if left_s is not None and expected_s.get(artifact, 0.0) > left_s}
+
+    def _may_try(self, row: int, barred: set[int]) -> bool:
+        return row not in self._known and not self._is_disabled(row) and int(self.table.artifacts[row]) not in barred
+
+    def _ours(self, left_s: float | None, barred: set[int]) -> Suggestion | None:
         names = list(self.space.backends)
         codes = [names.index(name) + 1 for name in self.disabled if name in names]
-        found = self.searcher.next(codes, left_s)
+        found = self.searcher.next(codes, left_s, barred)
         if found is None and not self.is_listed:
             self.table.extend(self.space.sample(self._random, POOL))
-            found = self.searcher.next(codes, left_s)
+            found = self.searcher.next(codes, left_s, barred)
         return None if found is None else self._suggestion(*found)
 
-    def _asked(self) -> Suggestion | None:
+    def _asked(self, barred: set[int]) -> Suggestion | None:
         """Return what Optuna's sampler suggests, None if that was known or broke a rule every time."""
         for _ in range(REASKS):
             trial, point = self.book.ask()
             row = None if self.space.violations(point) else self.table.extend([point])[0]
-            if row is not None and row not in self._known and not self._is_disabled(row):
+            if row is not None and self._may_try(row, barred):
                 return Suggestion(self._config(row), self.table.points[row], trial, "search")
             if row is not None and row in self._known:
                 self.book.tell(trial, self._known[row])
@@ -205,12 +232,12 @@ class Suggester:
                 self.book.refuse(trial)
         return None
 
-    def _any_row(self) -> int | None:
+    def _any_row(self, barred: set[int]) -> int | None:
         """Return the first untried row for ``brute``, else a random one."""
-        rows = [row for row in range(len(self.table)) if row not in self._known and not self._is_disabled(row)]
+        rows = [row for row in range(len(self.table)) if self._may_try(row, barred)]
         if not rows and not self.is_listed:
             fresh = self.table.extend(self.space.sample(self._random, POOL))
-            rows = [row for row in fresh if row not in self._known and not self._is_disabled(row)]
+            rows = [row for row in fresh if self._may_try(row, barred)]
         if not rows:
             return None
         return rows[0] if self.sampler == "brute" else self._random.choice(rows)
@@ -226,24 +253,30 @@ class Suggester:
         return Suggestion(self.space.to_config(asked), asked, trial, purpose)
 
     def _look_for_builds(self) -> None:
-        """Ask which artifacts are built, of those not known to be."""
-        built = self.searcher.costs.built
+        """Ask what is built, and how long it will take to build what is not."""
+        costs = self.searcher.costs
         seen: set[int] = set()
         for row, artifact in enumerate(self.table.artifacts.tolist()):
-            if artifact in built or artifact in seen:
+            if artifact in costs.built or artifact in seen:
                 continue
             seen.add(artifact)
             config = self._config(row)
-            if not config.artifact or (self._is_built is not None and self._is_built(config)):
-                built.add(artifact)
+            expected_s = self._build_s(config) if self._build_s is not None else None
+            if not config.artifact or expected_s == 0.0:
+                costs.built.add(artifact)
+            elif expected_s is not None:
+                costs.expected_s[artifact] = expected_s
+            if self._is_compiled(config):
+                self._compiled.add(artifact)
+        self._n_looked_at = len(self.table)
+
+    def _to_compile(self) -> set[int]:
+        """Return the compiled artifacts that are not built."""
+        return self._compiled - self.searcher.costs.built
 
     def _order_seeds(self) -> None:
-        """Screen what needs no build first, then short chains."""
-        built = self.searcher.costs.built
-
-        def cost(row: int) -> int:
-            return 0 if int(self.table.artifacts[row]) in built else len(self._config(row).artifact)
-
-        ordered = sorted(self.searcher.seeds, key=cost)
+        """Screen what needs no build first, then what is built soonest."""
+        cost_s = self.searcher.costs.by_row()
+        ordered = sorted(self.searcher.seeds, key=lambda row: (cost_s[row], len(self._config(row).artifact)))
         self.searcher.seeds.clear()
         self.searcher.seeds.extend(ordered)

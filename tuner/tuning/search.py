@@ -3,6 +3,7 @@
 import math
 import time
 
+from tuner.study.building import holds_native_code
 from tuner.study.objective import constraint_key
 from tuner.study.optuna_study import TrialBook, sampler_of
 from tuner.study.store import TrialRecord
@@ -15,6 +16,8 @@ SCREEN_SHARE = 0.40
 SPARE_S = 2.0
 FINALISTS = 8
 FEW_FINALISTS = 2
+FEW_COMPILED = 1
+"""Artifacts that are compiled in a budget under ten minutes."""
 SHORT_BUDGET_S = 600.0
 RACE_ROUNDS = 3
 RACE_SHARE = 0.15
@@ -83,7 +86,9 @@ def make_suggester(session: TuningSession) -> Suggester:
         seed=plan.request.seed + session.n_earlier,
         records=trials,
         sampler=plan.request.sampler,
-        is_built=session.workshop.is_built,
+        build_s=session.workshop.expected_s,
+        is_compiled=lambda config: holds_native_code(config.artifact),
+        most_compiled=FEW_COMPILED if plan.request.budget_s < SHORT_BUDGET_S else None,
     )
     suggester.begin_with(warm_points(plan.space, session.first))
     return suggester

@@ -11,6 +11,7 @@ from tuner.replay.trace_course import Player
 from tuner.replay.trace_landscape import draw_course
 from tuner.space.loading import load_space
 from tuner.study.optuna_study import TrialBook, sampler_of
+from tuner.study.searching import BUILD_S
 from tuner.study.store import TrialRecord
 from tuner.study.suggesting import Suggester
 from tuner.tuning.remembering import remembered, shown_command
@@ -88,7 +89,7 @@ class Search:
             space,
             seed=3,
             records=[],
-            is_built=lambda config: self.player.is_built(rows[config.digest()]),
+            build_s=lambda config: 0.0 if self.player.is_built(rows[config.digest()]) else BUILD_S,
         )
         suggester.begin_with(warm_points(space, first))
         self.played = []

@@ -11,6 +11,7 @@ from tuner.messages import Built, PreparedFiles
 from tuner.records.config import Config, StepSettings
 from tuner.records.model import ModelFacts
 from tuner.records.workload import Workload
+from tuner.study.build_times import guess_s
 from tuner.study.building import Workshop, library_versions, uses_data
 
 EXPORT = StepSettings(step="onnx_export")
@@ -96,6 +97,35 @@ def test_shared_prefix_is_built_once(make_workshop):
     made.workshop.ensure(config(EXPORT))
     made.workshop.ensure(config(EXPORT, INT8))
     assert [one.step for one in made.asked] == ["onnx_export", "ort_dynamic_int8"]
+
+
+def test_expected_seconds_are_those_of_what_lacks(make_workshop):
+    """A chain costs what its unbuilt steps are guessed to take, nothing once it is there."""
+    workshop = make_workshop().workshop
+    before = workshop.expected_s(config(EXPORT, INT8))
+    workshop.ensure(config(EXPORT))
+    between = workshop.expected_s(config(EXPORT, INT8))
+    workshop.ensure(config(EXPORT, INT8))
+    guesses = [guess_s(step.step, FACTS.weight_bytes) for step in (EXPORT, INT8)]
+    assert [before, between] == pytest.approx([sum(guesses), guesses[1]])
+    assert workshop.expected_s(config(EXPORT, INT8)) == 0.0
+
+
+def test_what_a_build_took_replaces_the_guess(make_workshop):
+    """Another artifact of the same step is expected to take as long, in this run and in a later one."""
+    first = make_workshop().workshop
+    assert first.expected_s(config(EXPORT)) > 0
+    first.ensure(config(EXPORT, INT8))
+    other = INT8.model_copy(update={"settings": {"per_channel": False}})
+    found = [workshop.expected_s(config(EXPORT, other)) for workshop in (first, make_workshop().workshop)]
+    assert found == [2.5, 2.5]
+
+
+def test_a_build_known_to_fail_takes_no_time(make_workshop):
+    """What failed before is not waited for."""
+    with pytest.raises(TrialError):
+        make_workshop(TrialError("build", "crash", "boom")).workshop.ensure(config(EXPORT))
+    assert make_workshop().workshop.expected_s(config(EXPORT, INT8)) == 0.0
 
 
 def test_settings_make_another_artifact(make_workshop):
