@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=20)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--lock", type=Path, help="a file to lock while a playoff runs, where others wait for it too")
+    parser.add_argument("--for-s", type=float, help="no look begins after so many seconds, as in a run with a budget")
     options = parser.parse_args()
     become_subreaper()
     done = len(options.out.read_text().splitlines()) if options.out.exists() else 0
@@ -74,14 +75,14 @@ def main() -> None:
         for number in range(done, options.n):
             lock = (options.lock or work / "lock").open("w")
             fcntl.flock(lock, fcntl.LOCK_EX)
-            line = one_playoff(options.what, graphs, work, seed=1000 + number)
+            line = one_playoff(options.what, graphs, work, seed=1000 + number, for_s=options.for_s)
             lock.close()
             with options.out.open("a") as file:
                 file.write(json.dumps({"number": number, "what": options.what, **line}) + "\n")
             print(options.what, number, line["verdict"], line["ratio"], line["ci95"], line["pairs"], flush=True)
 
 
-def one_playoff(what: str, graphs: dict[int, Path], work: Path, *, seed: int) -> dict[str, object]:
+def one_playoff(what: str, graphs: dict[int, Path], work: Path, *, seed: int, for_s: float | None) -> dict[str, object]:
     """Play one pair of configs off against each other; the candidate is the faster one of a handicap."""
     process = ProcessSettings(placement=Placement(policy="spread", n_cpus=2))
     settings = {"intra_op_threads": 2, "allow_spinning": False}
@@ -110,7 +111,7 @@ def one_playoff(what: str, graphs: dict[int, Path], work: Path, *, seed: int) ->
     rig = Rig(runner, Objective(), budget_s=600.0, seed=seed)
     host_class = rig.audit()
     began = time.monotonic()
-    outcome = run_playoff(candidate, baseline, rig)
+    outcome = run_playoff(candidate, baseline, rig, deadline_s=None if for_s is None else rig.clock.now() + for_s)
     speedup = outcome.speedup
     return {
         "verdict": outcome.verdict,
@@ -118,6 +119,7 @@ def one_playoff(what: str, graphs: dict[int, Path], work: Path, *, seed: int) ->
         "ci95": [round(value, 4) for value in speedup.ci95] if speedup else None,
         "mde": round(speedup.mde, 4) if speedup and speedup.mde else None,
         "pairs": len(outcome.pairs),
+        "stopped_by": outcome.stopped_by,
         "d": [round(value, 5) for value in outcome.d],
         "host_class": str(host_class),
         "low_confidence": outcome.low_confidence,
