@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from tuner.backends.base import Context
 from tuner.messages import Prepare
 from tuner.models.inspect import inspect
 from tuner.models.judging import read_numbered
@@ -105,6 +106,47 @@ def tiny_onnx(tiny_bert, tmp_path_factory):
     step = plugin("tuner.steps", "onnx_export")
     step.build({"source": tiny_bert.directory, "prepared": tiny_bert.prepared}, step.Settings(), directory)
     return directory
+
+
+@pytest.fixture(scope="session")
+def ranked(tiny_bert, tiny_onnx, tmp_path_factory):
+    """Return the inputs of a quantizing step: export, prepared samples and ranking."""
+    found = {"source": tiny_bert.directory, "prepared": tiny_bert.prepared, "onnx_export": tiny_onnx}
+    directory = tmp_path_factory.mktemp("ranking")
+    step = plugin("tuner.steps", "ort_sensitivity")
+    step.build(found, step.Settings(), directory)
+    return found | {"ort_sensitivity": directory}
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    """Return a function that runs a step into a new directory and returns it."""
+
+    def run(name, inputs, **asked):
+        directory = tmp_path_factory.mktemp(name)
+        step = plugin("tuner.steps", name)
+        step.build(inputs, step.Settings(**asked), directory)
+        return directory
+
+    return run
+
+
+@pytest.fixture
+def answered(tiny_bert, tmp_path):
+    """Return a function that opens an artifact and gives (answer, reference) of every sample, flat, in float64."""
+
+    def run(artifact, backend="onnxruntime", **settings):
+        engine = plugin("tuner.backends", backend)
+        context = Context(model=tiny_bert.facts, workload=tiny_bert.workload, cache_dir=str(tmp_path / "cache"))
+        session = engine.open(artifact, engine.SessionSettings(**settings), context)
+        pairs = [
+            tuple(found["last_hidden_state"].ravel().astype(np.float64) for found in (session.run(sample), reference))
+            for sample, reference in tiny_bert.compared()
+        ]
+        session.close()
+        return pairs
+
+    return run
 
 
 @pytest.fixture

@@ -12,84 +12,59 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def inputs(tiny_bert, tiny_onnx, tmp_path_factory):
-    """Return the inputs of a quantizing step: export, prepared samples and ranking."""
-    found = {"source": tiny_bert.directory, "prepared": tiny_bert.prepared, "onnx_export": tiny_onnx}
-    directory = tmp_path_factory.mktemp("ranking")
-    step = plugin("tuner.steps", "ort_sensitivity")
-    step.build(found, step.Settings(), directory)
-    return found | {"ort_sensitivity": directory}
-
-
 @pytest.fixture
-def error_of(tiny_bert, tmp_path):
+def error_of(answered):
     """Return a function that opens an artifact in float32 and gives the largest relative error over all samples."""
 
     def largest(artifact):
-        engine = plugin("tuner.backends", "openvino")
-        context = Context(model=tiny_bert.facts, workload=tiny_bert.workload, cache_dir=str(tmp_path / "cache"))
-        session = engine.open(artifact, engine.SessionSettings(inference_precision="float32", threads=1), context)
-        errors = []
-        for sample, reference in tiny_bert.compared():
-            right = reference["last_hidden_state"]
-            errors.append(np.linalg.norm(session.run(sample)["last_hidden_state"] - right) / np.linalg.norm(right))
-        session.close()
-        return max(errors)
+        assert sorted(file.name for file in artifact.iterdir()) == ["model.bin", "model.xml"]
+        pairs = answered(artifact, "openvino", inference_precision="float32", threads=1)
+        return max(float(np.linalg.norm(answer - right) / np.linalg.norm(right)) for answer, right in pairs)
 
     return largest
 
 
-def build(name, inputs, directory, **asked):
-    """Run a step into a new directory and return it."""
-    directory.mkdir()
-    step = plugin("tuner.steps", name)
-    step.build(inputs, step.Settings(**asked), directory)
-    assert sorted(file.name for file in directory.iterdir()) == ["model.bin", "model.xml"]
-    return directory
-
-
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
-def test_converted_model_answers_what_pytorch_answers(inputs, tmp_path, error_of, attention):
+def test_converted_model_answers_what_pytorch_answers(build, ranked, error_of, attention):
     """Names of inputs and outputs are the model's; every length of the traffic holds."""
-    assert error_of(build("ov_convert", inputs, tmp_path / "made", attention=attention)) < 1e-4
+    assert error_of(build("ov_convert", ranked, attention=attention)) < 1e-4
 
 
 @pytest.mark.parametrize("asked", [{}, {"smooth_quant": False, "preset": "mixed"}, {"overflow_fix": True}])
-def test_int8_resembles_the_reference(inputs, tmp_path, error_of, asked):
+def test_int8_resembles_the_reference(build, ranked, error_of, asked):
     """Every scheme gives a model that runs."""
-    assert 0 < error_of(build("nncf_int8", inputs, tmp_path / "made", **asked)) < 0.1
+    assert 0 < error_of(build("nncf_int8", ranked, **asked)) < 0.1
 
 
-def test_kept_products_stay_unquantized(inputs, tmp_path):
+def test_kept_products_stay_unquantized(build, ranked):
     """Each product that is kept is one fewer with a quantized input."""
-    none = build("nncf_int8", inputs, tmp_path / "none")
-    kept = build("nncf_int8", inputs, tmp_path / "kept", keep_float=6)
+    none = build("nncf_int8", ranked)
+    kept = build("nncf_int8", ranked, keep_float=6)
     counts = [(made / "model.xml").read_text().count('type="FakeQuantize"') for made in (none, kept)]
     assert counts[1] < counts[0]
 
 
-def test_names_that_the_engine_does_not_know_are_refused(inputs, tmp_path):
+def test_names_that_the_engine_does_not_know_are_refused(build, ranked, tmp_path):
     """A ranking of other names never ends as a model with nothing kept."""
     (tmp_path / "sensitivity.json").write_text('{"nodes": [{"node": "elsewhere", "error_ratio": 1.0}]}')
     with pytest.raises(Unsupported, match="have other names in OpenVINO"):
-        build("nncf_int8", inputs | {"ort_sensitivity": tmp_path}, tmp_path / "made", keep_float=1)
+        build("nncf_int8", ranked | {"ort_sensitivity": tmp_path}, keep_float=1)
 
 
-def test_weights_are_compressed(inputs, tmp_path, error_of):
+def test_weights_are_compressed(build, ranked, error_of):
     """Weights in 8 bits: a smaller file, nearly the same answers."""
-    made = build("ov_weights", inputs, tmp_path / "made")
+    made = build("ov_weights", ranked)
     assert error_of(made) < 0.05
-    assert (made / "model.bin").stat().st_size < 0.5 * (inputs["onnx_export"] / "model.onnx").stat().st_size
+    assert (made / "model.bin").stat().st_size < 0.5 * (ranked["onnx_export"] / "model.onnx").stat().st_size
 
 
-def test_compiled_model_comes_from_the_cache(inputs, tiny_bert, tmp_path):
+def test_compiled_model_comes_from_the_cache(ranked, tiny_bert, tmp_path):
     """The second load of one artifact says that it read the cache, and answers the same."""
     engine = plugin("tuner.backends", "openvino")
     context = Context(model=tiny_bert.facts, workload=tiny_bert.workload, cache_dir=str(tmp_path))
     found = []
     for _ in range(2):
-        session = engine.open(inputs["onnx_export"], engine.SessionSettings(compiled_cache=True, threads=1), context)
+        session = engine.open(ranked["onnx_export"], engine.SessionSettings(compiled_cache=True, threads=1), context)
         answer = session.run(tiny_bert.compared()[0][0])["last_hidden_state"]
         found.append((session.effective()["loaded_from_cache"], answer))
         session.close()

@@ -101,7 +101,7 @@ def test_graph_of_links_with_external_data_is_quantized(linked_onnx, tmp_path):
 def test_large_weights_lie_beside_the_graph(tiny_bert, tmp_path, monkeypatch):
     """Above the limit of one protobuf file, export and quantization keep weights in files of their own."""
     monkeypatch.setattr("tuner.steps.onnx_export.EXTERNAL_DATA_BYTES", 1000)
-    monkeypatch.setattr("tuner.steps.ort_dynamic_int8.EXTERNAL_DATA_BYTES", 1000)
+    monkeypatch.setattr("tuner.models.graph_steps.EXTERNAL_DATA_BYTES", 1000)
     exported, quantized = tmp_path / "exported", tmp_path / "quantized"
     inputs = {"source": tiny_bert.directory, "prepared": tiny_bert.prepared}
     for name, directory in (("onnx_export", exported), ("ort_dynamic_int8", quantized)):

@@ -8,16 +8,13 @@ not followed, the order is what counts.
 import json
 import time
 from collections.abc import Iterator, Mapping
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tuner.errors import Unsupported
-from tuner.models.onnx_files import EXTERNAL_DATA_BYTES, SENSITIVITY, Batch, find_graph, read_samples
-from tuner.models.wording import one_line
-from tuner.plugins import installed_versions, space_file
+from tuner.models.graph_steps import GraphStep
+from tuner.models.onnx_files import EXTERNAL_DATA_BYTES, SENSITIVITY, Batch, read_samples
 from tuner.records import base
 
 __all__ = ["OrtSensitivity", "OrtSensitivitySettings"]
@@ -43,36 +40,21 @@ class Node(NamedTuple):
     is_product: bool
 
 
-class OrtSensitivity:
+class OrtSensitivity(GraphStep):
     """The step."""
 
     name: ClassVar[str] = "ort_sensitivity"
     Settings: ClassVar[type[base.Settings]] = OrtSensitivitySettings
     after: ClassVar[tuple[str, ...]] = ("onnx_export",)
+    doing: ClassVar[str] = "ranking the products"
     build_guess_s: ClassVar[tuple[float, float]] = (3.0, 150.0)
     distributions: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime")
     uses_data: ClassVar[bool] = True
 
-    def installed(self) -> dict[str, str] | None:
-        """Return versions of what is used."""
-        return installed_versions("onnxruntime", "onnx")
-
-    def space(self) -> Traversable:
-        """Return the space of its settings."""
-        return space_file("ort_sensitivity.toml")
-
-    def build(self, inputs: Mapping[str, Path], settings: base.Settings, directory: Path) -> None:  # noqa: ARG002
-        """Write ``sensitivity.json``: nodes, worst first, with their relative error.
-
-        Raises:
-            Unsupported: There is no ONNX file, or it does not run with its inner values as outputs.
-        """
-        source = find_graph(inputs, "ranking")
+    def make(self, source: Path, inputs: Mapping[str, Path], settings: base.Settings, directory: Path) -> None:  # noqa: ARG002
+        """Write ``sensitivity.json``: nodes, worst first, with their relative error."""
         samples = read_samples(inputs["prepared"], SAMPLES)
-        try:
-            errors = _errors(source, samples, directory)
-        except Exception as error:
-            raise Unsupported(f"ranking {source.name}: {type(error).__name__}: {one_line(error)}") from error
+        errors = _errors(source, samples, directory)
         ranked = sorted(errors.items(), key=lambda item: -item[1])
         nodes = [{"node": name, "error_ratio": float(f"{error:.4g}")} for name, error in ranked]
         (directory / SENSITIVITY).write_text(json.dumps({"nodes": nodes, "samples": len(samples)}, indent=1))

@@ -1,25 +1,13 @@
 """Quantizes weights and activations of an ONNX graph to int8 with fixed ranges, calibrated on the prepared data."""
 
-import shutil
 from collections.abc import Mapping
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
-from pydantic import Field
+import numpy as np
 
-from tuner.errors import Unsupported
-from tuner.models.onnx_files import (
-    EXTERNAL_DATA_BYTES,
-    Batch,
-    find_graph,
-    kept_float,
-    read_samples,
-    silence,
-    with_shapes,
-)
-from tuner.models.wording import one_line
-from tuner.plugins import installed_versions, space_file
+from tuner.models.graph_steps import GraphStep, KeepingFloat, ShapedGraph, shaped
+from tuner.models.onnx_files import Batch, kept_float, read_samples
 from tuner.records import base
 
 __all__ = ["OrtStaticInt8", "OrtStaticInt8Settings"]
@@ -27,9 +15,11 @@ __all__ = ["OrtStaticInt8", "OrtStaticInt8Settings"]
 MOST_SAMPLES = {"minmax": 32, "percentile": 12, "entropy": 12}
 """Histograms keep every inner value of every sample in memory; ranges do not."""
 OPERATORS = ["MatMul", "Gemm", "Conv"]
+GEMM_INPUTS = 3
+"""With a bias."""
 
 
-class OrtStaticInt8Settings(base.Settings):
+class OrtStaticInt8Settings(KeepingFloat):
     """How values are quantized.
 
     Attributes:
@@ -37,60 +27,85 @@ class OrtStaticInt8Settings(base.Settings):
         types: Types of activations and weights: unsigned or signed bytes.
         per_channel: One scale a channel of the weights.
         reduce_range: 7-bit weights, for CPUs without VNNI, whose 16-bit sums saturate.
-        keep_float: How many of the most sensitive products stay in float32.
     """
 
     calibration: Literal["minmax", "entropy", "percentile"] = "minmax"
     types: Literal["U8S8", "S8S8", "U8U8"] = "U8S8"
     per_channel: bool = True
     reduce_range: bool = False
-    keep_float: int = Field(default=0, ge=0)
 
 
-class OrtStaticInt8:
+class OrtStaticInt8(GraphStep):
     """The step."""
 
     name: ClassVar[str] = "ort_static_int8"
     Settings: ClassVar[type[base.Settings]] = OrtStaticInt8Settings
-    after: ClassVar[tuple[str, ...]] = ("onnx_export", "ort_sensitivity")
+    doing: ClassVar[str] = "static quantization"
     build_guess_s: ClassVar[tuple[float, float]] = (4.0, 150.0)
     uses_data: ClassVar[bool] = True
 
-    def installed(self) -> dict[str, str] | None:
-        """Return versions of what quantizes."""
-        return installed_versions("onnxruntime", "onnx")
-
-    def space(self) -> Traversable:
-        """Return the space of its settings."""
-        return space_file("ort_static_int8.toml")
-
-    def build(self, inputs: Mapping[str, Path], settings: base.Settings, directory: Path) -> None:
+    def make(self, source: Path, inputs: Mapping[str, Path], settings: base.Settings, directory: Path) -> None:
         """Write ``model.onnx`` (and its external data where the source is large).
 
         Raises:
-            Unsupported: There is no ONNX file, the data cannot calibrate, or it cannot be quantized.
+            Unsupported: The data cannot calibrate.
         """
-        from tuner.models.graphs import summarize
+        from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
 
         chosen = cast("OrtStaticInt8Settings", settings)
-        source = find_graph(inputs, "static quantization")
         samples = read_samples(inputs["prepared"], MOST_SAMPLES[chosen.calibration])
         if chosen.calibration != "minmax":
             samples = of_one_shape(samples)
-        is_large = summarize(source).n_bytes > EXTERNAL_DATA_BYTES
-        work = directory / "work"
-        work.mkdir()
-        try:
-            with silence():
-                _quantize(inputs, source, samples, directory / "model.onnx", chosen, is_large=is_large)
-        except Unsupported:
-            raise
-        except Exception as error:
-            raise Unsupported(
-                f"static quantization of {source.name}: {type(error).__name__}: {one_line(error)}"
-            ) from error
-        finally:
-            shutil.rmtree(work)
+        names = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
+        kinds = {"U8": QuantType.QUInt8, "S8": QuantType.QInt8}
+        graph = shaped(source, directory)
+        file = flat_biases(graph)
+        quantize_static(
+            file,
+            directory / "model.onnx",
+            _reader(file, samples),
+            quant_format=QuantFormat.QDQ,
+            op_types_to_quantize=OPERATORS,
+            per_channel=chosen.per_channel,
+            reduce_range=chosen.reduce_range,
+            activation_type=kinds[chosen.types[:2]],
+            weight_type=kinds[chosen.types[2:]],
+            nodes_to_exclude=kept_float(inputs, chosen.keep_float, file),
+            use_external_data_format=graph.is_large,
+            calibrate_method=CalibrationMethod[names[chosen.calibration]],
+            extra_options={"MatMulConstBOnly": True, "ActivationSymmetric": chosen.types == "S8S8"},
+        )
+
+
+def flat_biases(graph: ShapedGraph) -> Path:
+    """Return the graph with the bias of each Gemm as a vector with one value a channel.
+
+    A Gemm takes anything that broadcasts, and a fused Add leaves [1, n]; the library takes a bias apart by its first
+    axis (seen in ONNX Runtime 1.32: "truth value of an array is ambiguous", or an index out of range).
+    """
+    import onnx
+    from onnx import numpy_helper
+
+    model = onnx.load(str(graph.file))
+    constants = {item.name: item for item in model.graph.initializer}
+    changed = False
+    for node in model.graph.node:
+        if node.op_type != "Gemm" or len(node.input) < GEMM_INPUTS or not {*node.input[1:]} <= constants.keys():
+            continue
+        bias, dims = constants[node.input[2]], constants[node.input[1]].dims
+        is_transposed = any(item.name == "transB" and item.i for item in node.attribute)
+        n = dims[0] if is_transposed else dims[1]
+        if list(bias.dims) == [n] or any(size > 1 for size in bias.dims[:-1]):
+            continue
+        row = np.broadcast_to(numpy_helper.to_array(bias).reshape(-1), (n,))
+        node.input[2] = f"{node.output[0]}__flat_bias"
+        model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(row), node.input[2]))
+        changed = True
+    if not changed:
+        return graph.file
+    file = graph.work / "flat.onnx"
+    onnx.save(model, str(file), save_as_external_data=graph.is_large, location="flat.onnx.data")
+    return file
 
 
 def of_one_shape(samples: list[Batch]) -> list[Batch]:
@@ -98,40 +113,6 @@ def of_one_shape(samples: list[Batch]) -> list[Batch]:
     shapes = [tuple((name, array.shape) for name, array in sorted(sample.items())) for sample in samples]
     wanted = max(shapes, key=shapes.count)
     return [sample for sample, shape in zip(samples, shapes, strict=True) if shape == wanted]
-
-
-def _quantize(
-    inputs: Mapping[str, Path],
-    source: Path,
-    samples: list[Batch],
-    target: Path,
-    chosen: OrtStaticInt8Settings,
-    *,
-    is_large: bool,
-) -> None:
-    from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
-
-    from tuner.models.settling import settle
-
-    work = target.parent / "work"
-    graph = with_shapes(settle(source, work / "settled"), work, is_large=is_large)
-    names = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
-    kinds = {"U8": QuantType.QUInt8, "S8": QuantType.QInt8}
-    quantize_static(
-        graph,
-        target,
-        _reader(graph, samples),
-        quant_format=QuantFormat.QDQ,
-        op_types_to_quantize=OPERATORS,
-        per_channel=chosen.per_channel,
-        reduce_range=chosen.reduce_range,
-        activation_type=kinds[chosen.types[:2]],
-        weight_type=kinds[chosen.types[2:]],
-        nodes_to_exclude=kept_float(inputs, chosen.keep_float, graph),
-        use_external_data_format=is_large,
-        calibrate_method=CalibrationMethod[names[chosen.calibration]],
-        extra_options={"MatMulConstBOnly": True, "ActivationSymmetric": chosen.types == "S8S8"},
-    )
 
 
 def _reader(graph: Path, samples: list[Batch]) -> Any:  # noqa: ANN401 - the base class is the library's
