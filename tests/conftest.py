@@ -203,17 +203,18 @@ STEPS = {
 }
 
 
-@pytest.fixture
-def make_engine_space(tmp_path):
+@pytest.fixture(scope="session")
+def make_engine_space(tmp_path_factory):
     """Return a function that resolves engines with artifacts, precisions and threads, and what is added to them."""
 
     def make(added="", names=("alpha", "beta")):
+        folder = tmp_path_factory.mktemp("spaces")
         files = []
         for name in names:
-            files.append(tmp_path / f"{name}-engine.toml")
+            files.append(folder / f"{name}-engine.toml")
             files[-1].write_text(ENGINE.format(name=name) + added)
         for step, text in STEPS.items():
-            files.append(tmp_path / f"{step}-step.toml")
+            files.append(folder / f"{step}-step.toml")
             files[-1].write_text(f'schema = "tuner.space/1"\nstep = "{step}"\n{text}')
         return load_space(files).resolve({}, {}, {})
 

@@ -9,7 +9,6 @@ from tuner.records.config import Config, ProcessSettings, StepSettings
 from tuner.records.measurement import Failure
 from tuner.replay.trace_course import Player
 from tuner.replay.trace_landscape import draw_course
-from tuner.space.loading import load_space
 from tuner.study.optuna_study import TrialBook, sampler_of
 from tuner.study.searching import BUILD_S
 from tuner.study.store import TrialRecord
@@ -19,30 +18,7 @@ from tuner.tuning.request import TuneRequest
 from tuner.tuning.retuning import request_of
 from tuner.tuning.warming import good_configs, nearest_point, warm_points
 
-ENGINE = """
-schema = "tuner.space/1"
-backend = "{name}"
-
-[artifacts]
-fp32 = ["export"]
-int8 = ["export", "quantize"]
-
-[session.precision]
-kind = "choice"
-values = ["float32", "bfloat16"]
-numerics = true
-
-[session.threads]
-kind = "integer"
-min = 1
-max = 4
-default = 4
-
-[session.spin]
-kind = "choice"
-values = [true, false]
-when = "session.threads > 1"
-
+PROCESS = """
 [process.placement.policy]
 kind = "choice"
 values = ["none", "spread"]
@@ -51,21 +27,12 @@ values = ["none", "spread"]
 kind = "choice"
 values = ["", "passive"]
 """
-STEPS = {
-    "export": "",
-    "quantize": '[artifact.quantize.per_channel]\nkind = "choice"\nvalues = [true, false]\nnumerics = true\n',
-}
 
 
 @pytest.fixture(scope="module")
-def space(tmp_path_factory):
-    """Return a made-up space of two engines, each with two artifact chains and two precisions."""
-    folder = tmp_path_factory.mktemp("spaces")
-    texts = {name: ENGINE.format(name=name) for name in ("alpha", "beta")}
-    texts |= {name: f'schema = "tuner.space/1"\nstep = "{name}"\n{text}' for name, text in STEPS.items()}
-    for name, text in texts.items():
-        (folder / f"{name}.toml").write_text(text)
-    return load_space(sorted(folder.glob("*.toml"))).resolve({}, {}, {})
+def space(make_engine_space):
+    """Return a made-up space of two engines, each with two artifact chains, two precisions and process settings."""
+    return make_engine_space(PROCESS)
 
 
 MOST = 30
