@@ -31,6 +31,15 @@ class Prepare(Record):
     trust_remote_code: bool = False
 
 
+class Describe(Record):
+    """Call the function of a ``py:`` model whose module is the file `path`, and describe what it returns."""
+
+    command: Literal["describe"] = "describe"
+    model: str
+    path: str
+    task: str
+
+
 class Build(Record):
     """Run one build step; `inputs` maps step names, ``source`` and ``prepared`` to paths."""
 
@@ -101,7 +110,7 @@ class Quit(Record):
 
 
 Command = Annotated[
-    Prepare | Build | Load | Warm | RunBlock | CheckFidelity | Probe | Quit,
+    Prepare | Describe | Build | Load | Warm | RunBlock | CheckFidelity | Probe | Quit,
     Field(discriminator="command"),
 ]
 
@@ -122,6 +131,13 @@ class PreparedFiles(Record):
     files: tuple[str, ...]
     prepare_s: float
     call_s: float
+
+
+class Described(Record):
+    """A model that is code, described."""
+
+    answer: Literal["described"] = "described"
+    facts: ModelFacts
 
 
 class Built(Record):
@@ -215,7 +231,7 @@ class Failed(Record):
 
 
 Answer = Annotated[
-    Ready | PreparedFiles | Built | Loaded | Warmed | BlockDone | FidelityDone | Probed | Bye | Failed,
+    Ready | PreparedFiles | Described | Built | Loaded | Warmed | BlockDone | FidelityDone | Probed | Bye | Failed,
     Field(discriminator="answer"),
 ]
 

@@ -71,7 +71,7 @@ def test_package_says_how_it_was_made(package):
     """Only the packages and their description are left of the build."""
     assert sorted(file.name for file in package.iterdir()) == ["0.pt2", "1.pt2", "package.json"]
     found = Package.from_json((package / "package.json").read_bytes())
-    assert [(shape.rows, shape.length) for shape in found.shapes] == [(1, 16), (1, 40)]
+    assert [shape.shapes for shape in found.shapes] == [((1, 16),) * 3, ((1, 40),) * 3]
     assert (found.threads, found.precision, found.long_outputs) == (1, "float32", ("last_hidden_state",))
 
 
@@ -83,7 +83,7 @@ def test_damaged_package_is_unsupported(context, tmp_path):
         long_outputs=(),
         precision="float32",
         threads=1,
-        shapes=(PackagedShape(file="0.pt2", rows=1, length=8),),
+        shapes=(PackagedShape(file="0.pt2", shapes=((1, 8),)),),
     )
     (tmp_path / "package.json").write_text(package.to_json())
     (tmp_path / "0.pt2").write_bytes(b"no archive")

@@ -122,10 +122,9 @@ class OnnxRuntime:
         return installed_versions("onnxruntime")
 
     def supports(self, model: ModelFacts, workload: Workload) -> str | None:  # noqa: ARG002 - part of the protocol
-        """Take .onnx files, and Hugging Face directories through a build step."""
-        return (
-            None if model.kind in {"onnx", "huggingface"} else f"ONNX Runtime cannot open models of kind {model.kind}"
-        )
+        """Take .onnx files, and through a build step Hugging Face directories and code."""
+        is_known = model.kind in {"onnx", "huggingface", "python"}
+        return None if is_known else f"ONNX Runtime cannot open models of kind {model.kind}"
 
     def space(self) -> Traversable:
         """Return its search space."""

@@ -107,8 +107,8 @@ class OpenVino:
         return installed_versions("openvino")
 
     def supports(self, model: ModelFacts, workload: Workload) -> str | None:  # noqa: ARG002 - part of the protocol
-        """Take .xml and .onnx files, and Hugging Face directories through a build step."""
-        is_known = model.kind in {"openvino", "onnx", "huggingface"}
+        """Take .xml and .onnx files, and through a build step Hugging Face directories and code."""
+        is_known = model.kind in {"openvino", "onnx", "huggingface", "python"}
         return None if is_known else f"OpenVINO cannot open models of kind {model.kind}"
 
     def space(self) -> Traversable:

@@ -20,6 +20,7 @@ def bench(
     cache_dir: Annotated[str | None, Parameter(help="default: $XDG_CACHE_HOME/autotune")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter()] = "auto",
     json: Annotated[bool, Parameter(negative="", help="print one JSON document")] = False,
+    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model")] = False,
 ) -> int:
     """Measure the best configuration of a profile, or a configuration of your own, in fresh processes."""
     from tuner.loading.files import read_profile
@@ -41,7 +42,13 @@ def bench(
     with reporter(progress) as on_event:
         if is_profile:
             result = bench_profile(
-                read_profile(what), what, processes=processes, model=model, cache_dir=cache_dir, on_event=on_event
+                read_profile(what),
+                what,
+                processes=processes,
+                model=model,
+                cache_dir=cache_dir,
+                trust_code=trust_code,
+                on_event=on_event,
             )
         else:
             assert model is not None
@@ -52,6 +59,7 @@ def bench(
                 batch_size=batch_size,
                 processes=processes,
                 cache_dir=cache_dir,
+                trust_code=trust_code,
                 on_event=on_event,
             )
     if json:

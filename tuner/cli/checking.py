@@ -13,6 +13,7 @@ def check(
     *,
     model: Annotated[str | None, Parameter(help="where the model is now, if it moved")] = None,
     json: Annotated[bool, Parameter(negative="", help="print one JSON document")] = False,
+    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model")] = False,
     root: Annotated[Path, Parameter(help="read /sys and /proc below this directory")] = Path("/"),
     affinity: Annotated[str | None, Parameter(help="CPUs to assume, e.g. 0-7")] = None,
     cache_dir: Annotated[str | None, Parameter(help="where artifacts are; default: $XDG_CACHE_HOME/autotune")] = None,
@@ -33,6 +34,7 @@ def check(
         affinity=affinity,
         cache_dir=cache_dir,
         trust_profile=trust_profile,
+        trust_code=trust_code,
     )
     if json:
         sys.stdout.write(result.to_json(indent=1) + "\n")

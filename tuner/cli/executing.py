@@ -18,6 +18,7 @@ def exec_(
     adapt: Annotated[
         bool, Parameter(negative="", help="run with fewer CPUs or without a library where this host lacks them")
     ] = False,
+    trust_code: Annotated[bool, Parameter(negative="", help="the command may run the code of a py: model")] = False,
 ) -> int:
     """Run a command with the CPUs, environment and allocator of a profile in force: `autotune exec P -- CMD …`.
 
@@ -26,6 +27,7 @@ def exec_(
     from tuner.hardware.detection import detect
     from tuner.loading.files import read_profile
     from tuner.loading.launching import launch_settings, take_position
+    from tuner.models.sources import require_trust
 
     if not command:
         raise UsageError("autotune exec P -- CMD: the command to run is missing")
@@ -33,6 +35,7 @@ def exec_(
     program = shutil.which(command[0])
     if program is None:
         raise UsageError(f"{command[0]}: no such program; the profile's settings were not applied")
+    require_trust(loaded.model.source, trust_code=trust_code)
     settings = launch_settings(loaded, detect(), os.environ, allow_adapting=adapt)
     for name, reason in settings.given_up.items():
         sys.stderr.write(f"autotune: adapted: {name}: {reason}\n")

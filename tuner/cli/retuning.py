@@ -20,6 +20,7 @@ def retune(
     cache_dir: Annotated[str | None, Parameter(help="default: as before")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter()] = "auto",
     json: Annotated[bool, Parameter(negative="", help="print the profile as one JSON document")] = False,
+    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model")] = False,
     trust_remote_code: Annotated[bool, Parameter(negative="", help="run code that the model brings")] = False,
 ) -> int:
     """Tune again from a profile: says what changed since, tries the old best and its neighbours first.
@@ -45,6 +46,7 @@ def retune(
             study=study,
             storage=storage,
             cache_dir=cache_dir,
+            trust_code=trust_code or None,
             trust_remote_code=trust_remote_code or None,
         )
     if json:

@@ -18,10 +18,11 @@ def show(
     model: Annotated[str | None, Parameter(help="only for `space`: the model it is narrowed for")] = None,
     backends: Annotated[str | None, Parameter(help="only for `space`: a,b")] = None,
     space: Annotated[list[str], Parameter(help="only for `space`: further TOML files", negative="")] = [],  # noqa: B006
+    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model")] = False,
 ) -> int:
     """Show a profile, a study or the search space of this host."""
     if what == "space":
-        show_space(model=model, backends=backends, files=tuple(space), as_json=json)
+        show_space(model=model, backends=backends, files=tuple(space), as_json=json, trust_code=trust_code)
         return 0
     path = Path(what)
     if path.is_dir():
@@ -42,7 +43,9 @@ def show(
     return 0
 
 
-def show_space(*, model: str | None, backends: str | None, files: tuple[str, ...], as_json: bool) -> None:
+def show_space(
+    *, model: str | None, backends: str | None, files: tuple[str, ...], as_json: bool, trust_code: bool
+) -> None:
     """Show the search space as it is on this host: what `autotune tune` would search, rules with their reasons."""
     from rich.console import Console
 
@@ -52,7 +55,9 @@ def show_space(*, model: str | None, backends: str | None, files: tuple[str, ...
     from tuner.tuning.engines import resolve_space
 
     names = tuple(name.strip() for name in backends.split(",")) if backends is not None else None
-    resolved = resolve_space(detect(), model=model, backends=names, files=files, cache_dir=cache_directory(None))
+    resolved = resolve_space(
+        detect(), model=model, backends=names, files=files, cache_dir=cache_directory(None), trust_code=trust_code
+    )
     if as_json:
         sys.stdout.write(dumps(resolved.describe(), indent=1, allow_nan=False) + "\n")
     else:

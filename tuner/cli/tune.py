@@ -13,7 +13,7 @@ TRUST = Group("Trust", sort_key=5)
 
 def tune(
     *,
-    model: Annotated[str, Parameter(help="directory, .onnx, .xml, pkg:MODULE/SUBDIR or hub id")],
+    model: Annotated[str, Parameter(help="directory, .onnx, .xml, pkg:MODULE/SUBDIR, py:MODULE:FUNCTION or hub id")],
     task: Annotated[str | None, Parameter(help="Hugging Face task name or forward; default: from the model")] = None,
     target: Annotated[str, Parameter(help="p50 p90 p95 p99 mean throughput memory load_time or a path")] = "p50",
     max: Annotated[list[str], Parameter(name="--max", help="PATH=V, e.g. latency_s.p99=30ms")] = [],  # noqa: A002, B006
@@ -48,6 +48,7 @@ def tune(
     cache_dir: Annotated[str | None, Parameter(group=PLACES, help="default: $XDG_CACHE_HOME/autotune")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter(group=PLACES)] = "auto",
     json: Annotated[bool, Parameter(group=PLACES, negative="", help="print the profile as one JSON document")] = False,
+    trust_code: Annotated[bool, Parameter(group=TRUST, negative="", help="run the code of a py: model")] = False,
     trust_remote_code: Annotated[
         bool, Parameter(group=TRUST, negative="", help="run code that the model brings")
     ] = False,
@@ -89,6 +90,7 @@ def tune(
             "study": study,
             "storage": storage,
             "cache_dir": cache_dir,
+            "trust_code": trust_code,
             "trust_remote_code": trust_remote_code,
             "command": ("autotune", *sys.argv[1:]),
         }

@@ -18,6 +18,7 @@ def verify(
     cache_dir: Annotated[str | None, Parameter(help="default: $XDG_CACHE_HOME/autotune")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter()] = "auto",
     json: Annotated[bool, Parameter(negative="", help="print one JSON document")] = False,
+    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model")] = False,
 ) -> int:
     """Play a profile's best against its baseline again, in fresh processes.
 
@@ -36,6 +37,7 @@ def verify(
             budget_s=parse_duration(budget),
             model=model,
             cache_dir=cache_dir,
+            trust_code=trust_code,
             on_event=on_event,
         )
     if json:

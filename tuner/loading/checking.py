@@ -19,6 +19,7 @@ from tuner.hardware.detection import detect
 from tuner.loading.adapting import ADAPTABLE, adapt, misfit
 from tuner.loading.files import find_artifacts
 from tuner.models.inspect import inspect
+from tuner.models.sources import require_trust
 from tuner.plugins import entry_points_of, installed_versions, plugin
 from tuner.records.base import Record
 from tuner.records.config import Config
@@ -55,11 +56,12 @@ def check_profile(
     affinity: str | None = None,
     cache_dir: str | None = None,
     trust_profile: bool = False,
+    trust_code: bool = False,
 ) -> CheckResult:
     """Compare a profile with this host, these libraries, the model and the artifacts (whole digests)."""
     cache = cache_directory(cache_dir)
     differences = [*environment_differences(profile, detect(root, affinity))]
-    facts, difference = model_difference(profile, path, model, cache)
+    facts, difference = model_difference(profile, path, model, cache, trust_code=trust_code)
     if difference is not None:
         differences.append(difference)
     elif model is not None and model != profile.model.source:
@@ -146,12 +148,17 @@ def needs_of(config: Config, profile: Profile) -> Needs:
 
 
 def model_difference(
-    profile: Profile, path: Path, model: str | None, cache: Path
+    profile: Profile, path: Path, model: str | None, cache: Path, *, trust_code: bool = False
 ) -> tuple[ModelFacts | None, Difference | None]:
-    """Return the model's facts and what differs: moved is no difference, changed by one byte refuses."""
+    """Return the model's facts and what differs: moved is no difference, changed by one byte refuses.
+
+    Raises:
+        UsageError: The model runs code of its own, which is not trusted.
+    """
     source = model or profile.model.source
+    require_trust(source, trust_code=trust_code)
     try:
-        facts = inspect(source, profile.model.task, cache_dir=cache, allow_network=False)
+        facts = inspect(source, profile.model.task, cache_dir=cache, allow_network=False, trust_code=trust_code)
     except TunerError as error:
         detail = f"{error}; say where the model is with --model or load(…, model=…)"
         return None, Difference(field="model", then=profile.model.source, now=None, consequence="refuse", detail=detail)

@@ -30,6 +30,7 @@ def load(
     strict: bool = True,
     cache_dir: str | None = None,
     trust_profile: bool = False,
+    trust_code: bool = False,
 ) -> Model:
     """Open a model as a profile says.
 
@@ -42,6 +43,7 @@ def load(
         cache_dir: Where artifacts are; default: $XDG_CACHE_HOME/autotune. The profile's own directory is looked in
             first.
         trust_profile: Open native code that comes with the profile, not only from our own cache directory.
+        trust_code: Run the code of a ``py:`` model that the profile names.
 
     Raises:
         UsageError: Not a profile, or it holds something that no profile may.
@@ -52,7 +54,8 @@ def load(
     loaded = read_profile(path)
     cache = cache_directory(cache_dir)
     host = detect()
-    facts, difference = model_difference(loaded, path, os.fspath(model) if model is not None else None, cache)
+    place = os.fspath(model) if model is not None else None
+    facts, difference = model_difference(loaded, path, place, cache, trust_code=trust_code)
     if facts is None or difference is not None:
         assert difference is not None
         raise ProfileMismatch(f"{path.name}: {difference.detail}")

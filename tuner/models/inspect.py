@@ -1,4 +1,7 @@
-"""Describes a model from its files alone, and refuses what cannot work before any process starts; imports no engine."""
+"""Describes a model from its files alone, and refuses what cannot work before any process starts; imports no engine.
+
+Only a model that is code (``py:``) is described by a process: a worker that runs it.
+"""
 
 import json
 import re
@@ -6,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tuner.errors import UsageError
+from tuner.models.asking import ask_facts
 from tuner.models.digests import digest_files
 from tuner.models.graphs import summarize
 from tuner.models.pooling_files import pooling_of
@@ -30,6 +34,7 @@ def inspect(
     *,
     cache_dir: Path | None = None,
     allow_network: bool = True,
+    trust_code: bool = False,
     check: Callable[[ModelFacts], None] = lambda _: None,
 ) -> ModelFacts:
     """Describe `model`.
@@ -39,6 +44,7 @@ def inspect(
         task: A task the user asked for; None takes the model's own.
         cache_dir: Where digests of big files are remembered; None: nowhere.
         allow_network: Whether a hub id may be fetched.
+        trust_code: Whether a worker may run the code of a ``py:`` model.
         check: Told everything but the digest, before the files are read whole; it may refuse the model.
 
     Raises:
@@ -47,7 +53,11 @@ def inspect(
     """
     if task is not None:
         check_task(task)
-    kind, path = locate(model, allow_network=allow_network)
+    kind, path = locate(model, allow_network=allow_network, trust_code=trust_code)
+    if kind == "python":
+        facts = ask_facts(model, path, task or "forward", cache_dir)
+        check(facts)
+        return facts
     if kind == "huggingface":
         facts, files = _inspect_directory(model, path, task)
     elif kind == "onnx":

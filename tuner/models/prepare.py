@@ -11,6 +11,7 @@ import numpy as np
 
 from tuner.errors import UsageError
 from tuner.messages import Prepare
+from tuner.models.examples import asked_inputs, example_traffic
 from tuner.models.filling import LENGTH_CANDIDATES, fill, ids_input
 from tuner.models.fitting import check_lengths
 from tuner.models.judging import main_output, mask_of
@@ -52,14 +53,19 @@ def prepare(command: Prepare) -> tuple[Prepared, float]:
     reference = open_reference(facts)
     if not reference.inputs:
         raise UsageError(f"{facts.source} takes no inputs: there is nothing to tune")
-    lengths = _lengths(reference, workload, command.data)
-    traffic = make_traffic(facts, workload, reference.inputs, lengths, command.data)
+    inputs = reference.inputs
+    if reference.examples is None:
+        lengths = _lengths(reference, workload, command.data)
+        traffic = make_traffic(facts, workload, inputs, lengths, command.data)
+    else:
+        inputs = asked_inputs(inputs, workload)
+        traffic = example_traffic(reference.examples, inputs, workload, command.data, facts.source)
     call_s = _call_s(reference, traffic.batches[0])
     answers = _answer(reference, traffic, facts, command)
     prepared = Prepared(
         model=facts,
         workload=workload,
-        inputs=reference.inputs,
+        inputs=inputs,
         outputs=answers.outputs,
         n_batches=len(traffic.batches),
         n_samples=len(answers.samples),

@@ -15,12 +15,13 @@ Batch = dict[str, np.ndarray]
 
 
 class Reference(NamedTuple):
-    """An open reference: what it takes and answers, the call, and what it is called in ``prepared.json``."""
+    """An open reference: what it takes and answers, the call, its name in ``prepared.json``, inputs that it brings."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[str, ...]
     run: Callable[[Batch], Batch]
     name: str
+    examples: Batch | None = None
 
 
 ORT_DTYPES = {"float": "float32", "double": "float64", "float16": "float16", "bool": "bool", "string": "str"}
@@ -33,7 +34,7 @@ def open_reference(facts: ModelFacts) -> Reference:
         UsageError: The engine refuses the file.
         Unsupported: transformers cannot open the model.
     """
-    openers = {"huggingface": _open_pytorch, "onnx": _open_onnx, "openvino": _open_openvino}
+    openers = {"huggingface": _open_pytorch, "python": _open_pytorch, "onnx": _open_onnx, "openvino": _open_openvino}
     if facts.kind not in openers:
         raise UsageError(f"{facts.source}: models of kind {facts.kind} cannot be prepared yet")
     return openers[facts.kind](facts)
@@ -42,18 +43,18 @@ def open_reference(facts: ModelFacts) -> Reference:
 def _open_pytorch(facts: ModelFacts) -> Reference:
     import torch
 
-    from tuner.models.live import OUTPUTS, live_module, text_inputs_of
+    from tuner.models.live import OUTPUTS, open_live
+    from tuner.models.variants import array_of
 
-    module = live_module(facts, dtype="float32")
-    names = text_inputs_of(module)
+    live = open_live(facts, "float32")
 
     def run(batch: Batch) -> Batch:
         with torch.inference_mode():
-            answer = module(**{name: torch.from_numpy(array) for name, array in batch.items()})
-        return {name: tensor.float().numpy() for name, tensor in answer.items()}
+            answer = live.module(**{name: torch.from_numpy(array) for name, array in batch.items()})
+        return {name: array_of(tensor) for name, tensor in answer.items()}
 
-    inputs = tuple(TensorSpec(name=name, dtype="int64", shape=(None, None)) for name in names)
-    return Reference(inputs, OUTPUTS.get(facts.task, ()), run, "pytorch eager float32")
+    outputs = OUTPUTS.get(facts.task, ()) if facts.kind == "huggingface" else ()
+    return Reference(live.inputs, outputs, run, "pytorch eager float32", live.examples)
 
 
 def _open_onnx(facts: ModelFacts) -> Reference:

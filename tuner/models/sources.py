@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from tuner.errors import HostError, UsageError
 from tuner.models.wording import one_line
 from tuner.records.model import ModelKind
 
+CODE = "py:"
+"""How a model begins that runs code."""
 SUFFIXES: dict[str, ModelKind] = {".onnx": "onnx", ".xml": "openvino", ".gguf": "gguf"}
 OTHER_FILES = {".bin", ".h5", ".json", ".msgpack", ".pb", ".pt", ".pth", ".py", ".safetensors", ".tflite", ".toml"}
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -24,17 +27,19 @@ class Located(NamedTuple):
     path: Path
 
 
-def locate(model: str, *, allow_network: bool = True) -> Located:
-    """Find `model`: a directory, ``*.onnx``, ``*.xml``, ``*.gguf``, ``pkg:MODULE/SUBDIR`` or a hub id ``org/name``.
+def locate(model: str, *, allow_network: bool = True, trust_code: bool = False) -> Located:
+    """Find `model`: a directory, ``*.onnx``, ``*.xml``, ``*.gguf``, ``pkg:…``, ``py:MODULE:FUNCTION`` or a hub id.
 
-    A path that does not exist is an error, never a hub id; only a hub id may use the network.
+    A path that does not exist is an error, never a hub id; only a hub id may use the network. No code of a ``py:``
+    model runs here: its path is its module's file.
 
     Raises:
-        UsageError: Nothing is there, or it is of no known kind.
+        UsageError: Nothing is there, it is of no known kind, or it would run code that is not trusted.
         HostError: The hub cannot be reached and its cache does not hold the model.
     """
-    if model.startswith("py:"):
-        raise UsageError(f"{model} runs code of its own: give --trust-code if you trust it (py: models come later)")
+    if model.startswith(CODE):
+        require_trust(model, trust_code=trust_code)
+        return Located("python", locate_function(model))
     if model.startswith("pkg:"):
         return _classify(locate_in_package(model), model)
     path = Path(model).expanduser()
@@ -44,6 +49,43 @@ def locate(model: str, *, allow_network: bool = True) -> Located:
         what = "file" if path.suffix.lower() in SUFFIXES.keys() | OTHER_FILES else "directory"
         raise UsageError(f"{what} does not exist: {model}")
     return _classify(download(model, allow_network=allow_network), model)
+
+
+def require_trust(model: str, *, trust_code: bool) -> None:
+    """Refuse a model that runs code of its own unless the one who runs this trusts it.
+
+    Raises:
+        UsageError: It is not trusted.
+    """
+    if model.startswith(CODE) and not trust_code:
+        raise UsageError(f"{model} runs code of its own: give --trust-code (load: trust_code=True) if you trust it")
+
+
+def function_of(model: str) -> tuple[str, str]:
+    """Return module and function of ``py:MODULE:FUNCTION``.
+
+    Raises:
+        UsageError: It is not written so.
+    """
+    module, _, function = model.removeprefix(CODE).partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), function)):
+        raise UsageError(f"{model}: write py:MODULE:FUNCTION; it returns an nn.Module and example inputs")
+    return module, function
+
+
+def locate_function(model: str) -> Path:
+    """Find the source file of ``py:MODULE:FUNCTION`` without running any of it: here first, then what is installed.
+
+    Raises:
+        UsageError: No such module.
+    """
+    module, _ = function_of(model)
+    here = Path.cwd()
+    for search in ([str(here)], [entry for entry in sys.path if entry]):
+        spec = _find_module(module, search)
+        if spec is not None and spec.origin and spec.origin.endswith(".py"):
+            return Path(spec.origin).absolute()
+    raise UsageError(f"no module {module!r} in {here} or installed for --model {model}: start where it is")
 
 
 def is_path_like(model: str) -> bool:
@@ -73,14 +115,19 @@ def locate_in_package(model: str) -> Path:
 def _package_directory(module: str) -> Path | None:
     """Return the directory of the dotted package `module` without running any of it."""
     here = Path.cwd()
-    search = [entry for entry in sys.path if entry and Path(entry).absolute() != here]
-    spec: ModuleSpec | None = None
-    for depth, name in enumerate(module.split(".")):
-        spec = PathFinder.find_spec(name, search) or (_editable_spec(name) if depth == 0 else None)
+    spec = _find_module(module, [entry for entry in sys.path if entry and Path(entry).absolute() != here])
+    return Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
+
+
+def _find_module(module: str, search: Sequence[str]) -> ModuleSpec | None:
+    """Return where the dotted `module` is, below one of the directories or an editable install; runs none of it."""
+    first, *rest = module.split(".")
+    spec = PathFinder.find_spec(first, search) or _editable_spec(first)
+    for name in rest:
         if spec is None or not spec.submodule_search_locations:
             return None
-        search = list(spec.submodule_search_locations)
-    return Path(search[0])
+        spec = PathFinder.find_spec(name, list(spec.submodule_search_locations))
+    return spec
 
 
 def _editable_spec(name: str) -> ModuleSpec | None:

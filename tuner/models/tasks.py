@@ -12,6 +12,7 @@ METHODS: dict[str, Method] = {
     "feature-extraction": "embedding",
     "text-classification": "classes",
     "token-classification": "classes",
+    "image-classification": "classes",
     "fill-mask": "graph",
     "question-answering": "graph",
     "forward": "graph",
@@ -21,7 +22,6 @@ METHODS: dict[str, Method] = {
 LATER = {
     "text-generation": "prefill and decoding are not tuned yet; --task forward tunes one forward pass of the graph",
     "text2text-generation": "encoder-decoder models are not tuned yet",
-    "image-classification": "images are not prepared yet: export the model to .onnx and tune that",
 }
 
 HEADS = {

@@ -45,7 +45,7 @@ def make_traffic(
     """
     random = np.random.default_rng(workload.seed)
     if data is not None and data.endswith(".npz"):
-        return _from_arrays(read_arrays(data), specs, workload, random)
+        return arrays_traffic(read_arrays(data), specs, workload, random)
     tokenizer = TextTokenizer.open(Path(facts.path)) if ids_input(specs) else None
     if data is not None and tokenizer is None:
         raise UsageError(f"{data} holds texts but {facts.source} has no tokenizer.json beside it: give --data FILE.npz")
@@ -125,9 +125,18 @@ def _from_rows(
         yield fill(specs, n_rows, text["input_ids"].shape[1], random, text)
 
 
-def _from_arrays(
-    arrays: Batch, specs: Sequence[TensorSpec], workload: Workload, random: np.random.Generator
+def arrays_traffic(
+    arrays: Batch,
+    specs: Sequence[TensorSpec],
+    workload: Workload,
+    random: np.random.Generator,
+    rest: Callable[[int], Batch] | None = None,
 ) -> Traffic:
+    """Make traffic of the user's arrays, whose first axis counts rows; `rest` gives the other inputs for so many rows.
+
+    Raises:
+        UsageError: An array is no input, or of another dtype or rank, or there are too few rows.
+    """
     by_name = {spec.name: spec for spec in specs}
     unknown = sorted(set(arrays) - set(by_name))
     if unknown:
@@ -145,7 +154,7 @@ def _from_arrays(
     length = next((array.shape[-1] for array in rows.values() if array.ndim > 1), 1)
 
     def slice_of(start: int, count: int) -> Batch:
-        batch = fill(specs, count, length, random)
+        batch = fill(specs, count, length, random) if rest is None else rest(count)
         cut = {name: np.ascontiguousarray(array[start : start + count]) for name, array in rows.items()}
         return batch | cut | {name: array for name, array in arrays.items() if not array.ndim}
 

@@ -39,6 +39,8 @@ class ModelFacts(Record):
         max_length: Longest input in tokens, None if unlimited or unknown.
         pooling: Only for feature-extraction of text.
         encode_length: Tokens at which the model's own tokenizing cuts a text, None if only `max_length` does.
+        is_convolutional: It is known to convolve images.
+        weights_sha256: Of the weights that the code of a ``py:`` model made; None for files.
     """
 
     source: str
@@ -55,6 +57,8 @@ class ModelFacts(Record):
     n_layers: int | None = None
     pooling: Pooling | None = None
     encode_length: int | None = None
+    is_convolutional: bool = False
+    weights_sha256: str | None = None
 
 
 class TensorSpec(Record):
@@ -76,7 +80,8 @@ class Prepared(Record):
         items_per_batch: Rows of one timed batch.
         method: How fidelity is judged: ``embedding``, ``classes`` or ``graph``.
         reference: How ``references.npz`` was made, e.g. ``pytorch eager float32``.
-        texts: What the inputs are made of: ``builtin en zh``, ``builtin en``, ``data`` or ``generated``.
+        texts: What the inputs are made of: ``builtin en zh``, ``builtin en``, ``data``,
+            ``examples`` (of a ``py:`` model) or ``generated``.
     """
 
     model: ModelFacts

@@ -10,13 +10,11 @@ class PackagedShape(Record):
 
     Attributes:
         file: Relative to the directory.
-        rows: Fixed rows of a call, None if they are free.
-        length: Fixed length, None if it is free.
+        shapes: Of every input, in order; None if axes are free.
     """
 
     file: str
-    rows: int | None
-    length: int | None
+    shapes: tuple[tuple[int, ...], ...] | None
 
 
 class Package(Record):

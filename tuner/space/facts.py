@@ -51,6 +51,7 @@ FACTS: dict[str, tuple[str, ...]] = {
         "max_length",
         "hidden_size",
         "n_layers",
+        "is_convolutional",
     ),
     "workload": ("task", "batch_size", "concurrency", "new_tokens", "min_length", "max_length", "n_lengths"),
 }

@@ -1,4 +1,4 @@
-"""Compiles a Hugging Face model to machine code ahead of time (AOTInductor), for the shapes of the traffic.
+"""Compiles a model to machine code ahead of time (AOTInductor), for the shapes of the traffic.
 
 The package holds native code for this CPU, so it is opened only from the tuner's own cache directory.
 """
@@ -12,11 +12,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
-import numpy as np
 from pydantic import Field
 
 from tuner.errors import Unsupported
-from tuner.models.inductor import compiler, inductor_options
+from tuner.models.inductor import CACHE_VARIABLE, compiler, inductor_options, memory_cache
+from tuner.models.judging import read_numbered
+from tuner.models.tracing import Batch, answer_of, positional, takes_text
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
@@ -26,30 +27,37 @@ from tuner.records.package import Package, PackagedShape
 if TYPE_CHECKING:
     import torch
 
+    from tuner.models.live import Live
+
 __all__ = ["AotInductor", "AotInductorSettings"]
 
 MOST_SHAPES = 4
-Batch = dict[str, np.ndarray]
 
 
 class AotInductorSettings(base.Settings):
     """How the code is made.
 
     Attributes:
-        precision: Of the weights and the computation.
+        precision: Of the weights and the computation; ``bfloat16_autocast``: what PyTorch's autocast picks.
         shapes: ``static``: a graph for each shape of the traffic, at most four; ``dynamic``: one for all.
         max_autotune: C++ templates of matrix products are measured against the library's kernels, and the faster taken.
         freezing: Weights are laid out for the CPU at compile time.
         attention: transformers' implementation that is compiled.
+        channels_last: Weights and inputs of convolutions lie channels last.
         threads: OpenMP threads the loops are cut for; None: torch's default.
+        simdlen: Bits of the vectors that loops use; None: the widest that the CPU has.
+        compile_cache: Where inductor works: ``memory`` is a folder of ours in /dev/shm.
     """
 
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Literal["float32", "bfloat16", "bfloat16_autocast"] = "float32"
     shapes: Literal["static", "dynamic"] = "static"
     max_autotune: bool = False
     freezing: bool = True
     attention: Literal["sdpa", "eager"] = "sdpa"
+    channels_last: bool = False
     threads: int | None = Field(default=None, ge=1)
+    simdlen: Literal[256, 512] | None = None
+    compile_cache: Literal["disk", "memory"] = "disk"
 
 
 class AotInductor:
@@ -75,44 +83,50 @@ class AotInductor:
         """Write ``package.json`` and one ``.pt2`` a shape.
 
         Raises:
-            Unsupported: No compiler, no model of token ids, or it cannot be traced or compiled so.
+            Unsupported: No compiler, too many shapes, or it cannot be traced or compiled so.
         """
         import torch
 
-        from tuner.models.live import live_module, text_inputs_of
+        from tuner.models.live import open_live
 
         chosen = cast("AotInductorSettings", settings)
         if compiler() is None:
             raise Unsupported("ahead-of-time compiling needs a C++ compiler: install g++, or name one in CXX")
-        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(directory / "inductor"))
+        if chosen.compile_cache == "memory":
+            os.environ[CACHE_VARIABLE] = str(memory_cache())
+        os.environ.setdefault(CACHE_VARIABLE, str(directory / "inductor"))
         prepared = Prepared.from_json((inputs["prepared"] / "prepared.json").read_bytes(), source="prepared.json")
         if chosen.threads is not None:
             torch.set_num_threads(chosen.threads)
-        module = live_module(prepared.model, chosen.precision, chosen.attention)
-        names = text_inputs_of(module)
-        shapes = traffic_shapes(inputs["prepared"] / "inputs.npz", names[0])
-        if chosen.shapes == "static" and len(shapes) > MOST_SHAPES:
+        attention = None if prepared.model.kind == "python" else chosen.attention
+        live = open_live(prepared.model, chosen.precision, attention, channels_last=chosen.channels_last)
+        names = tuple(spec.name for spec in live.inputs)
+        batches = distinct_batches(inputs["prepared"] / "inputs.npz", names)
+        if chosen.shapes == "static" and len(batches) > MOST_SHAPES:
             raise Unsupported(
-                f"{len(shapes)} shapes in the traffic, at most {MOST_SHAPES} are compiled: shapes=dynamic"
+                f"{len(batches)} shapes in the traffic, at most {MOST_SHAPES} are compiled: shapes=dynamic"
             )
         start = time.perf_counter()
-        graph, outputs, long_outputs = _tupled(module, names, shapes[0])
+        outputs = tuple(answer_of(live.module, batches[0]))
+        graph = positional(live.module, names, outputs)
+        free = None
+        if chosen.shapes == "dynamic":
+            batches, free = batches[-1:], _free_axes(prepared, names)
         made = []
-        for number, shape in enumerate(shapes if chosen.shapes == "static" else shapes[-1:]):
-            file = directory / f"{number}.pt2"
+        for number, batch in enumerate(batches):
+            file, shapes = directory / f"{number}.pt2", shapes_of(batch)
             try:
                 with warnings.catch_warnings(), torch.no_grad():
                     warnings.simplefilter("ignore")
-                    _compile(graph, _example(names, shape), file, chosen)
+                    _compile(graph, tuple(torch.from_numpy(array) for array in batch.values()), file, chosen, free)
             except Exception as error:
                 text = f"{type(error).__name__}: {one_line(error)}"
-                raise Unsupported(f"compiling for shape {shape}: {text}") from error
-            rows, length = shape if chosen.shapes == "static" else (None, None)
-            made.append(PackagedShape(file=file.name, rows=rows, length=length))
+                raise Unsupported(f"compiling for shapes {shapes}: {text}") from error
+            made.append(PackagedShape(file=file.name, shapes=shapes if free is None else None))
         package = Package(
             inputs=names,
             outputs=outputs,
-            long_outputs=long_outputs,
+            long_outputs=_long_outputs(live, batches[0]),
             precision=chosen.precision,
             threads=torch.get_num_threads(),
             shapes=tuple(made),
@@ -123,63 +137,61 @@ class AotInductor:
         (directory / "package.json").write_text(package.to_json(indent=1))
 
 
-def traffic_shapes(file: Path, name: str) -> list[tuple[int, int]]:
-    """Return the distinct (rows, length) of input `name` over the timed batches, smallest first."""
-    with np.load(file, allow_pickle=False) as arrays:
-        shapes = {arrays[key].shape for key in arrays.files if key.partition(".")[2] == name}
-    if not shapes or any(len(shape) != 2 for shape in shapes):  # noqa: PLR2004 - token ids: rows and length
-        raise Unsupported(f"the traffic has no input {name} of two axes")
-    return sorted((int(rows), int(length)) for rows, length in shapes)
+def distinct_batches(file: Path, names: tuple[str, ...]) -> list[Batch]:
+    """Return one timed batch of every distinct set of shapes, its inputs in the order of `names`, smallest first."""
+    found: dict[tuple[tuple[int, ...], ...], Batch] = {}
+    for batch in read_numbered(file):
+        ordered = {name: batch[name] for name in names}
+        found.setdefault(shapes_of(ordered), ordered)
+    return [found[shapes] for shapes in sorted(found)]
 
 
-def _example(names: tuple[str, ...], shape: tuple[int, int]) -> "tuple[torch.Tensor, ...]":
-    import torch
-
-    arrays = {"attention_mask": torch.ones(shape, dtype=torch.int64)}
-    return tuple(arrays.get(name, torch.zeros(shape, dtype=torch.int64)) for name in names)
+def shapes_of(batch: Batch) -> tuple[tuple[int, ...], ...]:
+    """Return the shape of every input."""
+    return tuple(array.shape for array in batch.values())
 
 
-def _tupled(
-    module: "torch.nn.Module", names: tuple[str, ...], shape: tuple[int, int]
-) -> "tuple[torch.nn.Module, tuple[str, ...], tuple[str, ...]]":
-    """Return a module that takes and answers tuples, float32 out; its outputs; and those whose axis 1 is the length."""
-    import torch
+def _free_axes(prepared: Prepared, names: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """Return the free axes of every input.
 
-    def answer(length: int) -> "dict[str, torch.Tensor]":
-        with torch.no_grad():
-            return cast(
-                "dict[str, torch.Tensor]", module(**dict(zip(names, _example(names, (1, length)), strict=True)))
-            )
+    Raises:
+        Unsupported: There is none.
+    """
+    shapes = {spec.name: spec.shape for spec in prepared.inputs}
+    free = [tuple(axis for axis, size in enumerate(shapes[name]) if size is None) for name in names]
+    if not any(free):
+        raise Unsupported("no axis of the inputs is free: shapes=static")
+    return free
 
-    short, long = answer(shape[1]), answer(max(2, shape[1] // 2))
-    outputs = tuple(short)
-    moving = tuple(name for name in outputs if short[name].shape[1:2] != long[name].shape[1:2])
 
-    class Tupled(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = module
-
-        def forward(self, *tensors: "torch.Tensor") -> "tuple[torch.Tensor, ...]":
-            found = self.inner(**dict(zip(names, tensors, strict=True)))
-            return tuple(found[name].float() if found[name].is_floating_point() else found[name] for name in outputs)
-
-    return Tupled().eval(), outputs, moving
+def _long_outputs(live: "Live", batch: Batch) -> tuple[str, ...]:
+    """Return the outputs of a text model whose axis 1 is the length."""
+    if not takes_text(live):
+        return ()
+    short = {name: array[:, : max(2, array.shape[1] // 2)].copy() for name, array in batch.items()}
+    one, two = answer_of(live.module, batch), answer_of(live.module, short)
+    return tuple(name for name in one if one[name].shape[1:2] != two[name].shape[1:2])
 
 
 def _compile(
-    graph: "torch.nn.Module", example: "tuple[torch.Tensor, ...]", file: Path, chosen: AotInductorSettings
+    graph: "torch.nn.Module",
+    example: "tuple[torch.Tensor, ...]",
+    file: Path,
+    chosen: AotInductorSettings,
+    free: list[tuple[int, ...]] | None,
 ) -> None:
     import torch
 
-    free = None
-    if chosen.shapes == "dynamic":
-        axes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-        free = (tuple(axes for _ in example),)
-        example = tuple(torch.cat([tensor, tensor]) for tensor in example)
-    exported = torch.export.export(graph, example, dynamic_shapes=free)
+    axes = None
+    if free is not None:
+        axes = (tuple(dict.fromkeys(some, torch.export.Dim.DYNAMIC) for some in free),)
+        pairs = zip(example, free, strict=True)  # one row would be taken for a constant
+        example = tuple(torch.cat([tensor, tensor]) if 0 in some else tensor for tensor, some in pairs)
+    exported = torch.export.export(graph, example, dynamic_shapes=axes)
     torch._inductor.aoti_compile_and_package(  # noqa: SLF001 - documented under this name
         exported,
         package_path=str(file),
-        inductor_configs=inductor_options(max_autotune=chosen.max_autotune, freezing=chosen.freezing),
+        inductor_configs=inductor_options(
+            max_autotune=chosen.max_autotune, freezing=chosen.freezing, simdlen=chosen.simdlen
+        ),
     )

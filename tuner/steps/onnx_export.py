@@ -1,4 +1,4 @@
-"""Exports a Hugging Face model to ``model.onnx``, batch and length free, checked on shapes it did not trace."""
+"""Exports a model from PyTorch to ``model.onnx``, checked on batches it did not trace; axes that vary are free."""
 
 import contextlib
 import logging
@@ -7,29 +7,13 @@ import warnings
 from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
-
-import numpy as np
+from typing import ClassVar, Literal, cast
 
 from tuner.errors import Unsupported
-from tuner.models.tracing import (
-    CHECKED,
-    LARGEST_ERROR,
-    TRACED,
-    Batch,
-    answer_of,
-    differences,
-    padded_batch,
-    positional,
-    vocabulary_of,
-)
+from tuner.models.tracing import AXES, LARGEST_ERROR, Batch, Subject, answer_of, differences, open_subject
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
-from tuner.records.model import Prepared
-
-if TYPE_CHECKING:
-    import torch
 
 __all__ = ["OnnxExport", "OnnxExportSettings"]
 
@@ -74,50 +58,35 @@ class OnnxExport:
         Raises:
             Unsupported: The model cannot be exported so, or the graph answers otherwise than PyTorch.
         """
-        from tuner.models.live import live_module, text_inputs_of
-
         chosen = cast("OnnxExportSettings", settings)
-        prepared = Prepared.from_json((inputs["prepared"] / "prepared.json").read_bytes(), source="prepared.json")
-        module = live_module(prepared.model, "float32", chosen.attention)
-        names = text_inputs_of(module)
-        random = np.random.default_rng(0)
-        limits = (vocabulary_of(module), prepared.model.max_length or 512)
-        example = padded_batch(TRACED, names, limits, random)
-        outputs = tuple(answer_of(module, example))
+        subject = open_subject(inputs, chosen.attention)
         file = directory / "model.onnx"
         try:
             with _silence():
-                _export(module, example, outputs, file, chosen.exporter)
+                _export(subject, file, chosen.exporter)
         except Exception as error:
             raise Unsupported(
                 f"export ({chosen.exporter}, {chosen.attention}): {type(error).__name__}: {one_line(error)}"
             ) from error
-        for shape in CHECKED:
-            batch = padded_batch(shape, names, limits, random)
-            _check(file, batch, answer_of(module, batch))
+        for batch in subject.checks:
+            _check(file, batch, answer_of(subject.module, batch))
 
 
-def _export(
-    module: "torch.nn.Module",
-    example: Batch,
-    outputs: tuple[str, ...],
-    file: Path,
-    exporter: Literal["dynamo", "torchscript"],
-) -> None:
+def _export(subject: Subject, file: Path, exporter: Literal["dynamo", "torchscript"]) -> None:
     import torch
 
-    tensors = {name: torch.from_numpy(array) for name, array in example.items()}
-    graph = positional(module, tuple(tensors), outputs)
-    size = sum(parameter.numel() * parameter.element_size() for parameter in module.parameters())
+    tensors = {name: torch.from_numpy(array) for name, array in subject.example.items()}
+    graph, outputs = subject.positional, subject.outputs
+    size = sum(parameter.numel() * parameter.element_size() for parameter in subject.module.parameters())
     with torch.no_grad():
         if exporter == "dynamo":
-            free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+            free = [dict.fromkeys(subject.free[name], torch.export.Dim.DYNAMIC) for name in tensors]
             torch.onnx.export(
                 graph,
                 tuple(tensors.values()),
                 str(file),
                 dynamo=True,
-                dynamic_shapes=(tuple(free for _ in tensors),),
+                dynamic_shapes=(tuple(free),) if any(free) else None,
                 input_names=list(tensors),
                 output_names=list(outputs),
                 opset_version=OPSET,
@@ -132,18 +101,22 @@ def _export(
             tuple(tensors.values()),
             str(file),
             dynamo=False,
-            dynamic_axes={name: {0: "batch", 1: "length"} for name in tensors}
-            | {name: {0: "batch", **({1: "length"} if _has_length(module, example, name) else {})} for name in outputs},
+            dynamic_axes={name: {axis: AXES[axis] for axis in subject.free[name]} for name in tensors}
+            | _free_outputs(subject),
             input_names=list(tensors),
             output_names=list(outputs),
             opset_version=TORCHSCRIPT_OPSET,
         )
 
 
-def _has_length(module: "torch.nn.Module", example: Batch, output: str) -> bool:
-    """Say whether axis 1 of an output is the length."""
-    shape = answer_of(module, example)[output].shape
-    return len(shape) > 1 and shape[1] == example["input_ids"].shape[1]
+def _free_outputs(subject: Subject) -> dict[str, dict[int, str]]:
+    """Return the free axes of the outputs: rows, and axis 1 where it is as long as that of an input that is free."""
+    sizes = {array.shape[axis]: axis for name, array in subject.example.items() for axis in subject.free[name]}
+    answer = answer_of(subject.module, subject.example)
+    return {
+        name: {axis: AXES[axis] for axis, size in enumerate(answer[name].shape[:2]) if sizes.get(size) == axis}
+        for name in subject.outputs
+    }
 
 
 def _check(file: Path, batch: Batch, expected: Batch) -> None:
@@ -157,7 +130,7 @@ def _check(file: Path, batch: Batch, expected: Batch) -> None:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    shape = batch["input_ids"].shape
+    shape = ", ".join(str(array.shape) for array in batch.values())
     try:
         session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
         names = [node.name for node in session.get_outputs()]

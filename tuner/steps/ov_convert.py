@@ -1,4 +1,4 @@
-"""Converts a Hugging Face model from PyTorch to OpenVINO, attention as one operator; checked on other shapes."""
+"""Converts a model from PyTorch to OpenVINO, attention as one operator; checked on batches it did not trace."""
 
 import contextlib
 import logging
@@ -6,19 +6,13 @@ import warnings
 from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
-
-import numpy as np
+from typing import Any, ClassVar, Literal, cast
 
 from tuner.errors import Unsupported
-from tuner.models.tracing import CHECKED, TRACED, Batch, answer_of, differences, padded_batch, positional, vocabulary_of
+from tuner.models.tracing import Subject, answer_of, differences, open_subject
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
-from tuner.records.model import Prepared
-
-if TYPE_CHECKING:
-    import torch
 
 __all__ = ["OvConvert", "OvConvertSettings"]
 
@@ -60,41 +54,36 @@ class OvConvert:
         """
         import openvino
 
-        from tuner.models.live import live_module, text_inputs_of
-
         chosen = cast("OvConvertSettings", settings)
-        prepared = Prepared.from_json((inputs["prepared"] / "prepared.json").read_bytes(), source="prepared.json")
-        module = live_module(prepared.model, "float32", chosen.attention)
-        names = text_inputs_of(module)
-        random = np.random.default_rng(0)
-        limits = (vocabulary_of(module), prepared.model.max_length or 512)
-        example = padded_batch(TRACED, names, limits, random)
-        outputs = tuple(answer_of(module, example))
+        subject = open_subject(inputs, chosen.attention)
         try:
             with _silence():
-                model = _convert(openvino, positional(module, names, outputs), example)
+                model = _convert(openvino, subject)
         except Exception as error:
             raise Unsupported(f"conversion ({chosen.attention}): {type(error).__name__}: {one_line(error)}") from error
-        for ports, wanted in ((model.inputs, names), (model.outputs, outputs)):
+        for ports, wanted in ((model.inputs, subject.example), (model.outputs, subject.outputs)):
             for port, name in zip(ports, wanted, strict=True):
                 port.get_tensor().set_names({name})
         openvino.save_model(model, str(directory / "model.xml"), compress_to_fp16=False)
         compiled = openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-        for shape in CHECKED:
-            batch = padded_batch(shape, names, limits, random)
-            found = dict(zip(outputs, compiled(batch).values(), strict=True))
-            reason = differences(found, answer_of(module, batch), batch)
+        for batch in subject.checks:
+            found = dict(zip(subject.outputs, compiled(batch).values(), strict=True))
+            reason = differences(found, answer_of(subject.module, batch), batch)
             if reason is not None:
                 raise Unsupported(f"the converted graph {reason}")
 
 
-def _convert(openvino: Any, module: "torch.nn.Module", example: Batch) -> Any:  # noqa: ANN401 - the library is untyped
+def _convert(openvino: Any, subject: Subject) -> Any:  # noqa: ANN401 - the library is untyped
     import torch
 
-    tensors = tuple(torch.from_numpy(array) for array in example.values())
-    free = [(openvino.PartialShape([-1, -1]), openvino.Type.i64) for _ in tensors]
+    tensors = tuple(torch.from_numpy(array) for array in subject.example.values())
+    sized = [
+        (array, [-1 if axis in subject.free[name] else size for axis, size in enumerate(array.shape)])
+        for name, array in subject.example.items()
+    ]
+    shapes = [(openvino.PartialShape(sizes), openvino.Type(array.dtype)) for array, sizes in sized]
     with torch.no_grad():
-        return openvino.convert_model(module, example_input=tensors, input=free)
+        return openvino.convert_model(subject.positional, example_input=tensors, input=shapes)
 
 
 @contextlib.contextmanager

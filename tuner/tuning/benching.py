@@ -32,11 +32,18 @@ class BenchResult(Record):
 
 
 def bench_profile(
-    profile: Profile, path: Path, *, processes: int, model: str | None, cache_dir: str | None, on_event: OnEvent
+    profile: Profile,
+    path: Path,
+    *,
+    processes: int,
+    model: str | None,
+    cache_dir: str | None,
+    trust_code: bool = False,
+    on_event: OnEvent,
 ) -> BenchResult:
     """Measure the best configuration of a profile on its own workload."""
     cache = cache_directory(cache_dir)
-    facts = model_of(profile, path, model, cache)
+    facts = model_of(profile, path, model, cache, trust_code=trust_code)
     return bench_config(
         profile.best.config,
         facts,
@@ -56,11 +63,12 @@ def bench_file(
     batch_size: int,
     processes: int,
     cache_dir: str | None,
+    trust_code: bool = False,
     on_event: OnEvent,
 ) -> BenchResult:
     """Measure a configuration of a file on a model."""
     cache = cache_directory(cache_dir)
-    facts = inspect(model, None, cache_dir=cache)
+    facts = inspect(model, None, cache_dir=cache, trust_code=trust_code)
     workload = Workload(task=facts.task, lengths=lengths, batch_size=batch_size)
     return bench_config(config, facts, workload, Objective(), processes=processes, cache=cache, on_event=on_event)
 

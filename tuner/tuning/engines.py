@@ -115,11 +115,19 @@ def warm_cap_s(config: Config) -> float:
 
 
 def resolve_space(
-    host: Host, *, model: str | None, backends: tuple[str, ...] | None, files: tuple[str, ...], cache_dir: Path
+    host: Host,
+    *,
+    model: str | None,
+    backends: tuple[str, ...] | None,
+    files: tuple[str, ...],
+    cache_dir: Path,
+    trust_code: bool = False,
 ) -> ResolvedSpace:
     """Return the space as it is on this host, for a model or for any (what depends on the model is then unknown)."""
     names = check_backends(backends)
-    facts = inspect(model, None, cache_dir=cache_dir, allow_network=False) if model is not None else None
+    facts = None
+    if model is not None:
+        facts = inspect(model, None, cache_dir=cache_dir, allow_network=False, trust_code=trust_code)
     workload = Workload(task=facts.task if facts is not None else "feature-extraction")
     installed = [name for name in names if cast("Backend", plugin("tuner.backends", name)).installed() is not None]
     return declared_space(installed, files).resolve(

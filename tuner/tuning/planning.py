@@ -74,6 +74,7 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
         request.model,
         request.task,
         cache_dir=cache_dir,
+        trust_code=request.trust_code,
         check=lambda facts: check_fit(request, facts, host),
     )
     workload = workload_of(request, model)

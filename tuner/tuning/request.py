@@ -41,6 +41,7 @@ class TuneRequest(Record):
     study: str | None = None
     storage: str | None = None
     cache_dir: str | None = None
+    trust_code: bool = False
     trust_remote_code: bool = False
     command: tuple[str, ...] = ()
 

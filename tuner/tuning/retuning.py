@@ -73,7 +73,7 @@ def request_of(profile: Profile, path: Path) -> TuneRequest:
 def changed(profile: Profile, path: Path, request: TuneRequest) -> list[str]:
     """Return what changed since the profile was made, a line a field."""
     model = request.model if request.model != profile.model.source else None
-    result = check_profile(profile, path, model=model, cache_dir=request.cache_dir)
+    result = check_profile(profile, path, model=model, cache_dir=request.cache_dir, trust_code=request.trust_code)
     relevant = [one for one in result.differences if one.consequence != "ignore" and one.field != "artifact"]
     return [phrase(one) for one in relevant] or [f"nothing changed since {path.name} was made"]
 

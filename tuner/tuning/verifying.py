@@ -40,6 +40,7 @@ def verify_profile(
     budget_s: float,
     model: str | None = None,
     cache_dir: str | None = None,
+    trust_code: bool = False,
     on_event: OnEvent,
 ) -> Verification:
     """Play the best against the baseline again, at most `budget_s`.
@@ -53,7 +54,7 @@ def verify_profile(
         detail = "the profile's best is its baseline: there is nothing to contradict"
         return Verification(outcome="confirmed", verdict=None, claimed=None, speedup=None, detail=detail)
     cache = cache_directory(cache_dir)
-    facts = model_of(profile, path, model, cache)
+    facts = model_of(profile, path, model, cache, trust_code=trust_code)
     began = time.monotonic()
     seed = int.from_bytes(bytes.fromhex(profile.digest()[:8])) + int(time.time())  # fresh orders at every verification
     with workbench(

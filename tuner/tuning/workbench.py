@@ -118,13 +118,16 @@ def workbench(
         yield Workbench(host, rig, workshop, prepared, budget_s)
 
 
-def model_of(profile: Profile, path: Path, model: str | None, cache_dir: Path) -> ModelFacts:
+def model_of(
+    profile: Profile, path: Path, model: str | None, cache_dir: Path, *, trust_code: bool = False
+) -> ModelFacts:
     """Return the model of a profile where it is now.
 
     Raises:
         ProfileMismatch: It is not there, or another model is.
+        UsageError: It runs code that is not trusted.
     """
-    facts, difference = model_difference(profile, path, model, cache_dir)
+    facts, difference = model_difference(profile, path, model, cache_dir, trust_code=trust_code)
     if facts is None or difference is not None:
         raise ProfileMismatch(f"{path.name}: {difference.detail if difference else 'the model is gone'}")
     return facts

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from tuner.errors import UsageError
-from tuner.messages import Build, Built, Prepare, PreparedFiles, Probe, Probed
+from tuner.messages import Build, Built, Describe, Described, Prepare, PreparedFiles, Probe, Probed
 from tuner.plugins import plugin
 from tuner.steps.base import Step
 
@@ -19,6 +19,13 @@ def prepare_workload(command: Prepare) -> PreparedFiles:
     return PreparedFiles(
         files=files_below(Path(command.directory)), prepare_s=time.perf_counter() - start, call_s=call_s
     )
+
+
+def describe_model(command: Describe) -> Described:
+    """Call the function of a model that is code."""
+    from tuner.models.functions import describe
+
+    return Described(facts=describe(command.model, Path(command.path), command.task))
 
 
 def build_step(command: Build) -> Built:

@@ -15,6 +15,7 @@ from tuner.messages import (
     Bye,
     CheckFidelity,
     Command,
+    Describe,
     Failed,
     Load,
     Prepare,
@@ -38,11 +39,13 @@ class Worker:
     def __init__(self) -> None:
         self.model: LoadedModel | None = None
 
-    def obey(self, command: Command) -> Answer:  # noqa: PLR0911 - one answer per command
+    def obey(self, command: Command) -> Answer:  # noqa: C901, PLR0911 - one answer per command
         """Carry out one command; any exception is the caller's to turn into ``failed``."""
         match command:
             case Prepare():
                 return making.prepare_workload(command)
+            case Describe():
+                return making.describe_model(command)
             case Build():
                 return making.build_step(command)
             case Load():

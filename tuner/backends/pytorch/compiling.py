@@ -9,25 +9,26 @@ import torch
 
 from tuner.backends.pytorch.settings import PyTorchSettings
 from tuner.errors import Unsupported
-from tuner.models.inductor import compiler, inductor_options
-
-CACHE_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+from tuner.models.inductor import CACHE_VARIABLE, compiler, inductor_options, memory_cache
 
 
 def compiled(module: torch.nn.Module, settings: PyTorchSettings, cache_dir: str) -> Callable[..., Any]:
     """Return the call of `module` that compiles itself for every new shape (or once, with dynamic shapes).
 
     Raises:
-        Unsupported: There is no C++ compiler.
+        Unsupported: There is no C++ compiler, or no memory cache that may hold programs.
     """
     if compiler() is None:
         raise Unsupported("torch.compile needs a C++ compiler: install g++, or name one in CXX")
+    if settings.compile_cache == "memory":
+        os.environ[CACHE_VARIABLE] = str(memory_cache())
     os.environ.setdefault(CACHE_VARIABLE, f"{cache_dir}/inductor")
     warnings.filterwarnings("ignore", module=r"torch\..*")  # about inductor's code, not the model
     options = inductor_options(
         max_autotune=settings.compile == "max_autotune",
         freezing=bool(settings.freezing),
         cpp_wrapper=bool(settings.cpp_wrapper),
+        simdlen=settings.simdlen,
     )
     call: Callable[..., Any] = torch.compile(module, options=options, dynamic=settings.dynamic_shapes)
     return call

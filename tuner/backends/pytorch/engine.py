@@ -1,4 +1,4 @@
-"""The backend: opens a Hugging Face directory as a live module, or a package that a build step compiled."""
+"""The backend: opens a Hugging Face directory or a ``py:`` model as a live module, or a package of a build step."""
 
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
@@ -25,8 +25,8 @@ class PyTorch:
         return installed_versions("torch", "transformers")
 
     def supports(self, model: ModelFacts, workload: Workload) -> str | None:  # noqa: ARG002 - part of the protocol
-        """Take Hugging Face directories only."""
-        return None if model.kind == "huggingface" else f"PyTorch cannot open models of kind {model.kind}"
+        """Take Hugging Face directories and code."""
+        return None if model.kind in {"huggingface", "python"} else f"PyTorch cannot open models of kind {model.kind}"
 
     def space(self) -> Traversable:
         """Return its search space."""

@@ -1,9 +1,10 @@
 """Runs packages of machine code that a build step compiled ahead of time: no tracing, no compiler, open in seconds.
 
-A graph of a fixed shape serves smaller batches too, padded (rows repeated, tokens masked) and cut again; what fits no
-graph runs in eager PyTorch, which is loaded when that first happens.
+A text model's graph of a fixed shape serves smaller batches too, padded (rows repeated, tokens masked) and cut again;
+what fits no graph runs in eager PyTorch, which is loaded when that first happens.
 """
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -24,10 +25,9 @@ MATRIX = 2
 
 
 class Bucket(NamedTuple):
-    """One loaded graph; None is a free axis."""
+    """One loaded graph; None: of any shapes."""
 
-    rows: int | None
-    length: int | None
+    shapes: tuple[tuple[int, ...], ...] | None
     call: Call
 
 
@@ -40,21 +40,17 @@ class PackagedSession:
         self._settings = settings
         self._package = Package.from_json((directory / "package.json").read_bytes(), source="package.json")
         self.input_names = self._package.inputs
-        self._buckets = [
-            Bucket(shape.rows, shape.length, _load(directory / shape.file)) for shape in self._package.shapes
-        ]
-        self._exact = {(bucket.rows, bucket.length): bucket.call for bucket in self._buckets}
+        self._buckets = [Bucket(shape.shapes, _load(directory / shape.file)) for shape in self._package.shapes]
+        self._exact = {bucket.shapes: bucket.call for bucket in self._buckets}
         self._eager: Callable[[Batch], Batch] | None = None
         self._n_padded = 0
 
     def run(self, batch: Batch) -> Batch:
         """Run one batch, in the graph of its shape where there is one."""
-        shape = batch[self.input_names[0]].shape
-        call = self._exact.get(shape)
+        call = self._exact.get(tuple(batch[name].shape for name in self.input_names))
         if call is None:
-            return self._run_fitted(batch, shape)
-        answer = call([torch.from_numpy(batch[name]) for name in self.input_names])
-        return {name: tensor.numpy() for name, tensor in zip(self._package.outputs, answer, strict=True)}
+            return self._run_fitted(batch)
+        return self._named(call([torch.from_numpy(batch[name]) for name in self.input_names]))
 
     def effective(self) -> dict[str, object]:
         """Return thread counts as torch says them, and what the package says of its code."""
@@ -74,21 +70,25 @@ class PackagedSession:
         """Drop the graphs."""
         self._buckets, self._exact, self._eager = [], {}, None
 
-    def _run_fitted(self, batch: Batch, shape: tuple[int, ...]) -> Batch:
+    def _run_fitted(self, batch: Batch) -> Batch:
         """Pad to the smallest graph that holds the batch, or run eagerly."""
-        rows, length = shape
-        fitting = [bucket for bucket in self._buckets if _holds(bucket, rows, length, can_pad=MASK in batch)]
+        shape = batch[self.input_names[0]].shape
+        fitting = [bucket for bucket in self._buckets if _holds(bucket, shape, can_pad=MASK in batch)]
         if not fitting:
             return self._run_eager(batch)
-        bucket = min(fitting, key=lambda bucket: (bucket.rows or 0) * (bucket.length or 0))
-        self._n_padded += bucket.rows is not None
-        wanted = (bucket.rows or rows, bucket.length or length)
-        answer = bucket.call([torch.from_numpy(_padded(batch[name], wanted)) for name in self.input_names])
-        named = zip(self._package.outputs, answer, strict=True)
+        bucket = min(fitting, key=lambda bucket: math.prod(bucket.shapes[0]) if bucket.shapes else 0)
+        if bucket.shapes is None:
+            return self._named(bucket.call([torch.from_numpy(batch[name]) for name in self.input_names]))
+        self._n_padded += 1
+        wanted, (rows, length) = bucket.shapes[0], shape
+        answer = self._named(bucket.call([torch.from_numpy(_padded(batch[name], wanted)) for name in self.input_names]))
         return {
-            name: tensor.numpy()[:rows, :length] if name in self._package.long_outputs else tensor.numpy()[:rows]
-            for name, tensor in named
+            name: array[:rows, :length] if name in self._package.long_outputs else array[:rows]
+            for name, array in answer.items()
         }
+
+    def _named(self, answer: list[torch.Tensor]) -> Batch:
+        return {name: tensor.numpy() for name, tensor in zip(self._package.outputs, answer, strict=True)}
 
     def _run_eager(self, batch: Batch) -> Batch:
         if self._eager is None:
@@ -113,16 +113,19 @@ def _load(file: Path) -> Call:
     return cast("Call", loaded.loader.boxed_run)
 
 
-def _holds(bucket: Bucket, rows: int, length: int, *, can_pad: bool) -> bool:
-    if not can_pad and bucket.length not in (None, length):
+def _holds(bucket: Bucket, shape: tuple[int, ...], *, can_pad: bool) -> bool:
+    """Say whether a batch of masked texts (rows, length) fits into a graph; others only where every shape does."""
+    if bucket.shapes is None:
+        return True
+    texts = {shape, *bucket.shapes}
+    if not can_pad or any(len(one) != MATRIX for one in texts) or len(set(bucket.shapes)) != 1:
         return False
-    return (bucket.rows is None or bucket.rows >= rows) and (bucket.length is None or bucket.length >= length)
+    rows, length = bucket.shapes[0]
+    return rows >= shape[0] and length >= shape[1]
 
 
-def _padded(array: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+def _padded(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return `array` (rows, length) grown to `shape`: zeros after each row (masked), then the last row again."""
     rows, length = shape
-    if array.ndim != MATRIX:
-        raise Unsupported(f"a compiled graph cannot pad an input of {array.ndim} axes")
     longer = np.pad(array, ((0, 0), (0, length - array.shape[1])))
     return np.pad(longer, ((0, rows - len(array)), (0, 0)), mode="edge")
