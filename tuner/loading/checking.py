@@ -105,7 +105,18 @@ def environment_differences(profile: Profile, host: Host) -> tuple[Difference, .
     for name in profile.software:
         now |= installed_versions(name) or {}
     found += compare_software(relevant_software(profile), now)
-    return tuple(found)
+    return (*found, *newer_differences(profile))
+
+
+def newer_differences(profile: Profile) -> list[Difference]:
+    """Return the keys that a newer version wrote and this one does not know: those of the best config may matter."""
+    found: list[Difference] = []
+    for key in profile.newer_keys():
+        is_asked = key.startswith("best.config.")
+        detail = "this version does not know it and does not follow it" if is_asked else "this version does not read it"
+        consequence: Literal["warn", "ignore"] = "warn" if is_asked else "ignore"
+        found.append(Difference(field=key, then=None, now=None, consequence=consequence, detail=detail))
+    return found
 
 
 def process_differences(config: Config, host: Host) -> list[Difference]:

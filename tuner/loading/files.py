@@ -32,7 +32,7 @@ def read_profile(path: Path) -> Profile:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from error
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not JSON ({error}); is it a profile written by autotune?") from error
     schema = document.get("schema") if isinstance(document, dict) else None
@@ -46,6 +46,15 @@ def read_profile(path: Path) -> Profile:
     for file in profile.best.artifacts:
         check_relative(file.path)
     return profile
+
+
+def refuse_constant(name: str) -> None:
+    """Refuse NaN and infinities, which JSON does not have.
+
+    Raises:
+        ValueError: Always.
+    """
+    raise ValueError(f"{name} is no JSON")
 
 
 def check_process(process: ProcessSettings) -> None:

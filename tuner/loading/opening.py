@@ -9,7 +9,14 @@ from tuner.backends.base import Backend, Context, Session
 from tuner.errors import ProfileMismatch, Unsupported, UsageError
 from tuner.hardware.detection import detect
 from tuner.loading.adapting import adapt
-from tuner.loading.checking import CheckResult, environment_differences, model_difference, refuse, served
+from tuner.loading.checking import (
+    CheckResult,
+    environment_differences,
+    model_difference,
+    newer_differences,
+    refuse,
+    served,
+)
 from tuner.loading.files import find_artifacts, read_profile
 from tuner.loading.launching import came_too_late
 from tuner.loading.model import Model
@@ -68,6 +75,7 @@ def load(
     artifact: Path | None = None
     if serves_best:
         artifact, not_applied = _artifact(loaded, path, cache, strict=strict, trust_native=trust_profile)
+        not_applied |= {one.field: one.detail for one in newer_differences(loaded) if one.consequence == "warn"}
         serves_best = "artifact" not in not_applied
     if not serves_best:
         reasons = [one for one in differences if one.consequence in ("refuse", "fallback")]

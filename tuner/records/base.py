@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -14,8 +14,14 @@ Scalar = bool | int | float | str | None
 
 
 class Record(BaseModel):
-    """A frozen record that refuses unknown keys, converts nothing and holds no NaN or infinity."""
+    """A frozen record that refuses unknown keys, converts nothing and holds no NaN or infinity.
 
+    Attributes:
+        unknown_keys: What `from_json` does with keys that no field has, here and in records within: what a user writes
+            is refused (it is misspelt), what a newer version of this program wrote may be allowed.
+    """
+
+    unknown_keys: ClassVar[Literal["forbid", "allow"]] = "forbid"
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -43,7 +49,7 @@ class Record(BaseModel):
             UsageError: Not JSON, an unknown or missing key, a wrong type; names `source` and the first bad key.
         """
         try:
-            return cls.model_validate_json(text)
+            return cls.model_validate_json(text, extra=cls.unknown_keys)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "top level"

@@ -1,6 +1,11 @@
-"""The profile: the one record that crosses from tuning to serving; writing and checking it is done elsewhere."""
+"""The profile: the one record that crosses from tuning to serving; writing and checking it is done elsewhere.
 
-from typing import Literal
+Keys may be added to it: those of a newer version are kept through reading and writing, and named by `newer_keys`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Literal, cast
 
 from pydantic import Field
 
@@ -107,6 +112,8 @@ class Profile(Record):
         study: Absolute path of the study's directory where the run was made.
     """
 
+    unknown_keys: ClassVar[Literal["forbid", "allow"]] = "allow"
+
     schema_: Literal["tuner.profile/1"] = Field(default=PROFILE_SCHEMA, alias="schema")
     created_at: str
     tuner_version: str
@@ -132,3 +139,32 @@ class Profile(Record):
     failures: tuple[FailureCount, ...] = ()
     notices: tuple[Notice, ...] = ()
     study: str | None = None
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return strict JSON, keys of a newer version where they stood, after those of this one."""
+        document = self.model_dump(mode="json")
+        for parts, value in _newer(self, ()):
+            place: object = document
+            for part in parts[:-1]:
+                place = cast("Mapping[str | int, object]", place)[part]
+            cast("dict[str | int, object]", place)[parts[-1]] = value
+        return json.dumps(document, indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def newer_keys(self) -> tuple[str, ...]:
+        """Return the keys that this version does not know, with dots; what they say is not followed."""
+        return tuple(".".join(map(str, parts)) for parts, _ in _newer(self, ()))
+
+
+def _newer(value: object, parts: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    """Yield place and value of every key that no field has, in records wherever they stand in `value`."""
+    if isinstance(value, Record):
+        for name, inner in (value.model_extra or {}).items():
+            yield (*parts, name), inner
+        for name, field in type(value).model_fields.items():
+            yield from _newer(getattr(value, name), (*parts, field.alias or name))
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _newer(inner, (*parts, name))
+    elif isinstance(value, tuple):
+        for index, inner in enumerate(value):
+            yield from _newer(inner, (*parts, index))

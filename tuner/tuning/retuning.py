@@ -46,10 +46,11 @@ def request_of(profile: Profile, path: Path) -> TuneRequest:
     """Return the request that made a profile; of one without, as much as its fields tell.
 
     Raises:
-        UsageError: The request in the profile is not one of this version.
+        UsageError: An option in the profile's request has a value that this version does not take.
     """
     if profile.request is not None:
-        request = TuneRequest.from_json(json.dumps(profile.request), source=f"{path}: request")
+        known = {name: value for name, value in profile.request.items() if name in TuneRequest.model_fields}
+        request = TuneRequest.from_json(json.dumps(known), source=f"{path}: request")
         return request.model_copy(update={"command": profile.command})
     workload, objective = profile.workload, profile.objective
     limits = objective.constraints
@@ -71,11 +72,20 @@ def request_of(profile: Profile, path: Path) -> TuneRequest:
 
 
 def changed(profile: Profile, path: Path, request: TuneRequest) -> list[str]:
-    """Return what changed since the profile was made, a line a field."""
+    """Return what changed since the profile was made, a line a field, and what a newer version asked for."""
     model = request.model if request.model != profile.model.source else None
     result = check_profile(profile, path, model=model, cache_dir=request.cache_dir, trust_code=request.trust_code)
     relevant = [one for one in result.differences if one.consequence != "ignore" and one.field != "artifact"]
+    newer = [*profile.newer_keys(), *(f"request.{name}" for name in sorted(unknown_options(profile)))]
+    if newer:
+        said = f"written by a newer version, left out of the new profile: {', '.join(newer)}"
+        return [phrase(one) for one in relevant] + [said]
     return [phrase(one) for one in relevant] or [f"nothing changed since {path.name} was made"]
+
+
+def unknown_options(profile: Profile) -> set[str]:
+    """Return the options in the profile's request that this version does not have."""
+    return set(profile.request or {}) - set(TuneRequest.model_fields)
 
 
 def phrase(difference: Difference) -> str:

@@ -15,7 +15,7 @@ from tuner.study.store import TrialRecord
 from tuner.study.suggesting import Suggester
 from tuner.tuning.remembering import remembered, shown_command
 from tuner.tuning.request import TuneRequest
-from tuner.tuning.retuning import request_of
+from tuner.tuning.retuning import changed, request_of
 from tuner.tuning.warming import good_configs, nearest_point, warm_points
 
 PROCESS = """
@@ -204,3 +204,12 @@ def test_profile_without_a_request(profile, tmp_path):
     request = request_of(made, tmp_path)
     found = (request.model, request.task, request.target, request.at_most, request.batch_size, request.lengths)
     assert found == ("mean.onnx", "forward", "latency_s.p99", ("load_s=5.0",), 4, (64,))
+
+
+def test_options_of_a_newer_version_are_left_out(profile, tmp_path):
+    """An option in the request that this version does not have keeps no profile from being tuned again, and is said."""
+    request = remembered(TuneRequest(model="m.onnx", lengths=(64,))) | {"energy_target": "10J"}
+    made = profile(request=request, model={"source": "none.onnx", "sha256": "0" * 64, "task": "forward"})
+    found = request_of(made, tmp_path / "p.json")
+    assert (found.model, found.lengths) == ("m.onnx", (64,))
+    assert changed(made, tmp_path / "p.json", found)[-1].endswith("left out of the new profile: request.energy_target")

@@ -54,6 +54,16 @@ def test_moved_model_holds(own, check, tiny_onnx, tmp_path):
     assert check(own(), model=str(moved)).holds
 
 
+def test_keys_of_a_newer_version_hold(own, check):
+    """What a newer version added refuses nothing; a setting of the best config that is not followed is a warning."""
+    document = json.loads(own().to_json())
+    document["best"]["config"]["process"]["io_priority"] = "idle"
+    document["effort"]["energy_j"] = 5.0
+    result = check(own(**{name: document[name] for name in ("best", "effort")}))
+    assert (result.holds, result.serves) == (True, "best")
+    assert fields(result) == [("best.config.process.io_priority", "warn"), ("effort.energy_j", "ignore")]
+
+
 def test_changed_model_refuses(own, check):
     """A changed byte is another model."""
     result = check(own(model={**own().model.model_dump(), "sha256": "f" * 64}))

@@ -121,10 +121,9 @@ def test_what_is_no_profile(tmp_path, content, part):
         read_profile(path)
 
 
-def test_unknown_key(write):
-    """A key that no profile has is refused by name."""
-    with pytest.raises(UsageError, match=r"p\.json: hook: "):
-        read_profile(write(hook="evil"))
+def test_key_of_a_newer_version(write):
+    """A key that this version does not know is named and otherwise left alone."""
+    assert read_profile(write(energy={"joules": 3})).newer_keys() == ("energy",)
 
 
 def test_nan_in_a_profile(tmp_path, profile_document):

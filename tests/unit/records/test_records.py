@@ -147,3 +147,48 @@ def test_chain_of_nothing_is_the_source():
 def test_chain_names_its_steps():
     """Steps are named in the order they are built."""
     assert Config(backend="fake", artifact=(StepSettings(step="a"), StepSettings(step="b"))).chain() == "a+b"
+
+
+def newer(profile_document):
+    """Return a profile with keys of a newer version: at the top, in records, in a tuple of records, in the config."""
+    document = profile_document(energy={"joules": 3}, notices=[{"code": "c", "detail": "d", "link": "l"}])
+    document["best"]["measurement"]["latency_s"]["p999"] = 0.5
+    document["best"]["config"]["process"]["io_priority"] = "idle"
+    return document
+
+
+KEYS = {
+    "energy",
+    "notices.0.link",
+    "best.measurement.latency_s.p999",
+    "best.config.process.io_priority",
+}
+
+
+def test_profile_of_a_newer_version_is_read(profile_document):
+    """Keys may be added to a profile: what is known is read, what is not is named."""
+    profile = Profile.from_json(json.dumps(newer(profile_document)))
+    assert (profile.best.measurement.latency_s.p50, set(profile.newer_keys())) == (0.01, KEYS)
+
+
+def test_keys_of_a_newer_version_survive_rewriting(profile_document):
+    """A profile that is read and written again has lost nothing."""
+    document = newer(profile_document)
+    written = Profile.from_json(json.dumps(document)).to_json()
+    assert json.loads(written)["best"]["config"]["process"]["io_priority"] == "idle"
+    again = Profile.from_json(written)
+    assert (set(again.newer_keys()), again.to_json()) == (KEYS, written)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("verdict", "MAYBE"), ("best", {}), ("speedup", {"ratio": "2"}), ("schema", "tuner.profile/2")]
+)
+def test_known_keys_of_a_profile_are_still_checked(profile_document, key, value):
+    """That keys may be added says nothing of the ones that are known."""
+    with pytest.raises(UsageError, match=rf"^p\.json: {key}"):
+        Profile.from_json(json.dumps(profile_document(**{key: value})), source="p.json")
+
+
+def test_a_profile_without_newer_keys_names_none(profile):
+    """The usual profile."""
+    assert profile().newer_keys() == ()
