@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError
+from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 from rich.console import Console
 
 import tuner
@@ -19,9 +19,10 @@ from tuner.cli.executing import env, exec_
 from tuner.cli.host import host
 from tuner.cli.retuning import retune
 from tuner.cli.showing import show
+from tuner.cli.streams import FULL, accept_all_letters, flush, say
 from tuner.cli.tune import tune
 from tuner.cli.verifying import verify
-from tuner.errors import TunerError, UsageError
+from tuner.errors import HostError, TunerError, UsageError
 
 COMMANDS: dict[str, Callable[..., int | None]] = {
     "tune": tune,
@@ -51,7 +52,7 @@ def build_app() -> App:
         name="autotune",
         help=HELP,
         version=tuner.__version__,
-        help_format="markdown",
+        help_format="plaintext",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
         error_console=Console(stderr=True),
@@ -63,16 +64,34 @@ def build_app() -> App:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error is one line on standard error."""
+    accept_all_letters()
+    code = answer(argv)
+    failure = flush(sys.stdout)
+    if failure is not None and code == 0:
+        code = complain(f"the output cannot be written: {failure}", HostError.exit_code)
+    flush(sys.stderr)
+    return code
+
+
+def answer(argv: Sequence[str]) -> int:
+    """Call the command and turn whatever it raises into a line and an exit code."""
     try:
         return dispatch(list(argv))
     except TunerError as error:
         return complain(str(error), error.exit_code)
     except KeyboardInterrupt:
-        return complain("interrupted; what was measured is kept, the same command goes on", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        goes_on = "what was measured is kept, the same command goes on"
+        kept = goes_on if argv[0] in ("tune", "retune") or argv[0].startswith("-") else "nothing was changed"
+        return complain(f"interrupted; {kept}", EXIT_INTERRUPTED)
+    except (BrokenPipeError, SystemExit) as ended:  # rich makes the one of the other
+        if isinstance(ended, BrokenPipeError) or isinstance(ended.__context__, BrokenPipeError):
+            return 0
+        raise
     except Exception as error:  # noqa: BLE001 - the last resort: a bug is said to be one
+        if isinstance(error, OSError) and error.errno in FULL:
+            return complain(
+                f"{error.filename or 'the output'} cannot be written: {error.strerror}", HostError.exit_code
+            )
         return complain(
             f"a bug of autotune: {type(error).__name__}: {error}; "
             "run again with AUTOTUNE_DEBUG=1 and report the traceback",
@@ -129,6 +148,9 @@ def one_line(error: CycloptsError) -> str:
         names = [name for argument in (error.argument_collection or ()) for name in argument.names]
         near = difflib.get_close_matches(error.token.keyword or "", names, n=1, cutoff=0.5)
         return f"unknown option {error.token.keyword}" + (f": did you mean {near[0]}?" if near else "")
+    if isinstance(error, UnusedCliTokensError):
+        words = " ".join(error.unused_tokens or ())
+        return f"{words}: belongs to no option; quote an expression or a name with spaces"
     return " ".join(str(error).replace("╭", " ").replace("│", " ").split())
 
 
@@ -136,5 +158,5 @@ def complain(text: str, code: int) -> int:
     """Print one line on standard error (and the traceback with AUTOTUNE_DEBUG=1) and return `code`."""
     if os.environ.get("AUTOTUNE_DEBUG") == "1":
         traceback.print_exc()
-    sys.stderr.write(f"autotune: {' '.join(text.split())}\n")
+    say(f"autotune: {text}")
     return code

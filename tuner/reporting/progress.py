@@ -14,7 +14,7 @@ STYLES = {"notice": "yellow", "verdict": "bold", "baseline": "cyan", "build": "d
 @contextlib.contextmanager
 def reporter(progress: Progress) -> Iterator[OnEvent]:
     """Give the callable that events are sent to."""
-    if progress == "none":
+    if progress == "none" or sys.stderr is None:
         yield lambda event: None  # noqa: ARG005 - nothing is shown
     elif progress == "json":
         yield _json_line
@@ -26,13 +26,18 @@ def reporter(progress: Progress) -> Iterator[OnEvent]:
 
 
 def _json_line(event: Event) -> None:
-    sys.stderr.write(event.to_json() + "\n")
-    sys.stderr.flush()
+    _write(event.to_json())
 
 
 def _plain_line(event: Event) -> None:
-    sys.stderr.write(f"{clock(event)}{event.text}\n")
-    sys.stderr.flush()
+    _write(f"{clock(event)}{event.text}")
+
+
+def _write(line: str) -> None:
+    """Write a line; a run outlives the reader of its progress (``2>&1 | head -1``) and a full disk under its log."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
 
 
 def clock(event: Event) -> str:
