@@ -6,7 +6,7 @@ measures nothing.
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -90,9 +90,16 @@ class Suggester:
         self.most_compiled = most_compiled
         self._order_seeds()
 
-    def begin_with(self, points: Sequence[Point]) -> None:
-        """Suggest these points, in order, before screening: what an older result makes likely."""
-        self._first = deque(self.table.extend(points))
+    def begin_with(self, rows: Sequence[int], screened: Collection[int] = ()) -> None:
+        """Suggest these rows, in order, before screening: what an older result makes likely.
+
+        Args:
+            rows: Of the table.
+            screened: Families (`PointTable.cells`) that need no screening; they are left to the search.
+        """
+        self._first = deque(rows)
+        kept = [row for row in self.searcher.seeds if int(self.table.cells[row]) not in screened]
+        self.searcher.seeds = deque(kept)
 
     def note(self, record: TrialRecord) -> None:
         """Take a finished trial into account: it is not suggested again; three failures in a row disable a backend."""
@@ -183,7 +190,8 @@ class Suggester:
         barred = self._barred(left_s)
         while self._first:
             row = self._first.popleft()
-            if self._may_try(row, barred):
+            fits = left_s is None or float(self.searcher.costs.by_row()[row]) <= left_s
+            if fits and self._may_try(row, barred):
                 return self._suggestion(row, "screen")
         if self.sampler == "auto":
             return self._ours(left_s, barred)

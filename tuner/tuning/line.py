@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +9,11 @@ from tuner.artifacts.places import cache_directory
 from tuner.artifacts.pruning import prune, register_profile
 from tuner.artifacts.store import Store
 from tuner.hardware.detection import detect
-from tuner.records.config import Config
 from tuner.records.events import Event, OnEvent
 from tuner.records.profile import Profile
 from tuner.runner.sweeping import become_subreaper, sweep_leftovers
 from tuner.study.store import StudyStore
+from tuner.tuning.earlier import Earlier, nearest_earlier, start_from
 from tuner.tuning.interrupting import Interrupts
 from tuner.tuning.planning import Plan, make_plan
 from tuner.tuning.request import TuneRequest, make_request, output_path, parse_duration
@@ -47,8 +46,14 @@ def tune(*, on_event: OnEvent = lambda event: None, budget: str | None = None, *
     return run(make_request(options), on_event).profile
 
 
-def run(request: TuneRequest, on_event: OnEvent, *, first: Sequence[Config] = ()) -> TuneResult:
-    """Run one request, trying `first` and its neighbours first; a finished study returns its profile at once."""
+def run(request: TuneRequest, on_event: OnEvent, *, earlier: Earlier | None = None) -> TuneResult:
+    """Run one request; a finished study returns its profile at once.
+
+    Args:
+        request: What to tune.
+        on_event: Told of progress.
+        earlier: An older result to start from; None takes the nearest that this cache knows.
+    """
     started = time.monotonic()
     output = output_path(request)
     cache_dir = cache_directory(request.cache_dir)
@@ -61,10 +66,22 @@ def run(request: TuneRequest, on_event: OnEvent, *, first: Sequence[Config] = ()
         if profile is not None:
             on_event(Event(kind="done", text="this study is finished: its profile (a larger --budget searches on)"))
             return TuneResult(profile, kept(profile, output, store), is_reused=True)
-        profile = tune_study(plan, study, store, started=started, on_event=on_event, first=first)
+        if earlier is None and request.sampler == "auto" and not study.records():
+            earlier = start(plan, store, on_event)
+        profile = tune_study(plan, study, store, started=started, on_event=on_event, earlier=earlier)
         path = kept(profile, output, store)
         prune(store)
         return TuneResult(profile, path, is_reused=False)
+
+
+def start(plan: Plan, store: Store, on_event: OnEvent) -> Earlier | None:
+    """Return the nearest older result as a place to start, and say so; None if there is none."""
+    found = nearest_earlier(plan, store.root)
+    if found is None:
+        return None
+    path, profile = found
+    on_event(Event(kind="notice", text=f"the search starts from what was good in {path} (no figure is taken over)"))
+    return start_from(profile, plan.host, model_sha256=plan.model.sha256)
 
 
 def kept(profile: Profile, output: Path, store: Store) -> Path:
@@ -81,7 +98,7 @@ def tune_study(
     *,
     started: float,
     on_event: OnEvent,
-    first: Sequence[Config] = (),
+    earlier: Earlier | None = None,
 ) -> Profile:
     """Search and decide; on Ctrl-C or SIGTERM what is known becomes an incomplete profile."""
     # imported here: a finished study answers without Optuna, SQLAlchemy and numpy
@@ -94,7 +111,7 @@ def tune_study(
     sweep_leftovers(study.directory / "workers.jsonl")
     interrupts = Interrupts()
     session = TuningSession(plan, study, store, started=started, on_event=interrupts.passed_on(on_event))
-    session.first = first
+    session.earlier = earlier
     with interrupts, contextlib.closing(session):
         try:
             session.prepare()

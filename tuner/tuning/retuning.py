@@ -5,15 +5,12 @@ from pathlib import Path
 
 from tuner.hardware.compatibility import Difference
 from tuner.hardware.detection import detect
-from tuner.loading.adapting import adapt
 from tuner.loading.checking import check_profile
-from tuner.records.config import Config
 from tuner.records.events import Event, OnEvent
 from tuner.records.profile import Profile
-from tuner.study.store import StudyStore
+from tuner.tuning.earlier import start_from
 from tuner.tuning.line import TuneResult, run
 from tuner.tuning.request import TuneRequest
-from tuner.tuning.warming import good_configs
 
 
 def retune(
@@ -39,7 +36,7 @@ def retune(
     )
     for text in changed(profile, path, request):
         on_event(Event(kind="notice", text=text))
-    return run(request, on_event, first=first_configs(profile))
+    return run(request, on_event, earlier=start_from(profile, detect()))
 
 
 def request_of(profile: Profile, path: Path) -> TuneRequest:
@@ -92,14 +89,3 @@ def phrase(difference: Difference) -> str:
     """Return a difference as one line."""
     then, now = ("–" if value is None else value for value in (difference.then, difference.now))
     return f"changed since: {difference.field}: {then} → {now} ({difference.consequence}: {difference.detail})"
-
-
-def first_configs(profile: Profile) -> list[Config]:
-    """Return what to try first: the best, the challenger and what else was good in the study, fitted to this host."""
-    configs = [profile.best.config]
-    if profile.challenger is not None:
-        configs.insert(0 if profile.best.config == profile.baseline.config else 1, profile.challenger.config)
-    if profile.study is not None and Path(profile.study).is_dir():
-        configs += good_configs(StudyStore(Path(profile.study)).records())
-    host = detect()
-    return [adapt(config, host).config for config in configs]

@@ -10,7 +10,7 @@ from tuner.study.store import TrialRecord
 from tuner.study.suggesting import Suggester
 from tuner.tuning.session import TuningSession
 from tuner.tuning.trials import try_config
-from tuner.tuning.warming import warm_points
+from tuner.tuning.warming import screened_cells, warm_rows
 
 SCREEN_SHARE = 0.40
 SPARE_S = 2.0
@@ -90,7 +90,9 @@ def make_suggester(session: TuningSession) -> Suggester:
         is_compiled=lambda config: holds_native_code(config.artifact),
         most_compiled=FEW_COMPILED if plan.request.budget_s < SHORT_BUDGET_S else None,
     )
-    suggester.begin_with(warm_points(plan.space, session.first))
+    if session.earlier is not None:
+        rows = warm_rows(suggester.table, session.earlier)
+        suggester.begin_with(rows, screened_cells(suggester.table, session.earlier) if rows else ())
     return suggester
 
 

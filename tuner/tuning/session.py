@@ -1,7 +1,7 @@
 """What one tuning run holds while it goes on: workers, study, clock, results; the order of things is in `line`."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from tuner.artifacts.store import Store
@@ -22,6 +22,7 @@ from tuner.study.building import Workshop
 from tuner.study.objective import figure
 from tuner.study.store import StudyStore
 from tuner.study.suggesting import Suggester
+from tuner.tuning.earlier import Earlier
 from tuner.tuning.engines import warm_cap_s
 from tuner.tuning.planning import Plan
 from tuner.tuning.result import build_profile, count_states
@@ -40,7 +41,7 @@ class TuningSession:
         must_spend_all: The study was finished once and a larger budget was asked: it is spent in full.
         baseline: Config and measurement of the baseline once known.
         fidelity: By numerics key.
-        first: What to try before anything else: good configurations of an older result.
+        earlier: An older result, where one says what to try first.
     """
 
     def __init__(self, plan: Plan, study: StudyStore, store: Store, *, started: float, on_event: OnEvent) -> None:
@@ -61,7 +62,7 @@ class TuningSession:
         self.prepared: Prepared | None = None
         self.stopped_by = "interrupt"
         self.suggester: Suggester | None = None
-        self.first: Sequence[Config] = ()
+        self.earlier: Earlier | None = None
         self._store = store
         self._anchor: Anchor | None = None
         self._rig: Rig | None = None

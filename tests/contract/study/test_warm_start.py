@@ -15,7 +15,7 @@ def make_warm(engine_space, tmp_path):
         book = TrialBook(tmp_path, "sqlite://", engine_space, sampler=sampler_of(sampler, 0, n_seeds=2), constraints=())
         books.append(book)
         suggester = Suggester(book, engine_space, seed=0, records=list(records), sampler=sampler)
-        suggester.begin_with(points)
+        suggester.begin_with(suggester.table.extend(points))
         return suggester
 
     yield make
