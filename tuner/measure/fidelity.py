@@ -78,23 +78,34 @@ def compare_embedding(
 def compare_classes(reference: Sequence[np.ndarray], candidate: Sequence[np.ndarray]) -> Fidelity:
     """Compare logits (…, classes): share of equal top class with its Wilson interval, mean KL(reference ‖ candidate).
 
+    Of one class, which is a score, the share of pairs of samples that come in the same order stands for the top class.
+
     Raises:
         Incorrect: See `check_output`.
     """
     one, two = _rows(reference, candidate, "logits")
-    agree = one.argmax(axis=1) == two.argmax(axis=1)
-    low, high = wilson_interval(int(agree.sum()), len(agree))
+    n = len(one)
+    share = _same_order(one[:, 0], two[:, 0]) if one.shape[1] == 1 else float((one.argmax(1) == two.argmax(1)).mean())
+    low, high = wilson_interval(round(share * n), n)
     log_p, log_q = _log_softmax(one), _log_softmax(two)
     kl = np.sum(np.exp(log_p) * (log_p - log_q), axis=1)
     return Fidelity(
-        top1_agreement=float(agree.mean()),
+        top1_agreement=share,
         kl_mean=max(0.0, float(kl.mean())),
         rel_error_max=float(_relative_errors(one, two).max()),
         abs_error_max=float(np.abs(one - two).max()),
-        n=len(agree),
+        n=n,
         method="classes",
         details={"top1_agreement_low": low, "top1_agreement_high": high, "kl_max": max(0.0, float(kl.max()))},
     )
+
+
+def _same_order(one: np.ndarray, two: np.ndarray) -> float:
+    """Return the share of pairs, of those whose scores in `one` differ, that have the same order in `two`."""
+    order = np.sign(one[:, None] - one[None, :])
+    same = np.sign(two[:, None] - two[None, :]) == order
+    told = order != 0
+    return float(same[told].mean()) if told.any() else 1.0
 
 
 def compare_graph(reference: Sequence[Outputs], candidate: Sequence[Outputs]) -> Fidelity:

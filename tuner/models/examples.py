@@ -73,7 +73,8 @@ def _varied(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
     if not array.ndim or array.size == 0 or (array == array.flat[0]).all():
         return array
     if array.dtype.kind == "f":
-        return (random.standard_normal(array.shape) * array.std() + array.mean()).astype(array.dtype)
+        drawn = random.standard_normal(array.shape) * array.std() + array.mean()
+        return np.asarray(drawn, array.dtype)
     if array.dtype.kind in "iu":
         return np.asarray(random.permutation(array.ravel()).reshape(array.shape))
     return array

@@ -112,7 +112,8 @@ def live_module(
     Args:
         facts: A Hugging Face directory.
         dtype: Of the weights and the computation.
-        attention: transformers' attention implementation; None: the library's choice.
+        attention: transformers' attention implementation; None: the library's choice, which stands too where a model
+            has no ``sdpa`` (what came out is read from its configuration).
 
     Raises:
         Unsupported: transformers cannot open it so.
@@ -128,7 +129,13 @@ def live_module(
         options["attn_implementation"] = attention
     opener = getattr(transformers, _class_name(facts))
     try:
-        model, report = opener.from_pretrained(facts.path, output_loading_info=True, **options)
+        try:
+            model, report = opener.from_pretrained(facts.path, output_loading_info=True, **options)
+        except ValueError as error:
+            if attention != "sdpa" or "attn_implementation" not in str(error):
+                raise
+            del options["attn_implementation"]
+            model, report = opener.from_pretrained(facts.path, output_loading_info=True, **options)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError) as error:
         raise Unsupported(
             f"transformers {transformers.__version__} cannot open {facts.source}: {one_line(error)}"

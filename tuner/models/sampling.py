@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from tuner.errors import UsageError
-from tuner.models.tokenizing import TextTokenizer
+from tuner.models.tokenizing import TextTokenizer, Tokens
 
 LARGEST_UNKNOWN_RATIO = 0.5
 LAST_NARROW = "\u2e7f"
@@ -31,29 +31,47 @@ def builtin_pools(tokenizer: TextTokenizer) -> tuple[list[list[str]], str]:
 
 
 class Composer:
-    """Yields rows of token ids of exact lengths, pool after pool, each time starting at another sentence."""
+    """Yields rows of exact lengths, pool after pool, each time starting at another sentence.
 
-    def __init__(self, tokenizer: TextTokenizer, pools: Sequence[Sequence[str]], seed: int) -> None:
+    Args:
+        tokenizer: Of the model.
+        pools: Sentences to draw from in turn.
+        seed: Where the first row starts.
+        firsts: Of a cross-encoder: the first text of the pair whose second text has this place in its pool.
+    """
+
+    def __init__(
+        self, tokenizer: TextTokenizer, pools: Sequence[Sequence[str]], seed: int, firsts: Sequence[str] = ()
+    ) -> None:
+        self._firsts = firsts
         self._tokenizer = tokenizer
         self._pools = pools
         self._drawn = 0
         self._seed = seed
 
     def row(self, length: int) -> list[int]:
-        """Return the next row: `length` ids, special tokens included."""
+        """Return the ids of the next row: `length`, special tokens included."""
+        return self.tokens(length).ids
+
+    def tokens(self, length: int) -> Tokens:
+        """Return the next row of `length` tokens, special tokens included."""
         pool = self._pools[self._drawn % len(self._pools)]
         stride = next((step for step in STRIDES if len(pool) % step), 1)
         start = (self._drawn // len(self._pools)) * stride + self._seed
         self._drawn += 1
+        first = self._firsts[start % len(self._firsts)] if self._firsts else None
         enough = length - self._tokenizer.n_special
+        if first is not None:
+            enough = length - self._tokenizer.n_special_pair - self._tokenizer.count(first)
         taken: list[str] = []
         n_tokens = 0
         for sentence in _around(pool, start):
             taken.append(sentence)
             n_tokens += self._tokenizer.count(sentence)
             if n_tokens >= enough:
-                row = self._tokenizer.ids(_joint(sentence).join(taken), length)
-                if len(row) == length:
+                text = _joint(sentence).join(taken)
+                row = self._tokenizer.tokens(text if first is None else (first, text), length)
+                if len(row.ids) == length:
                     return row
             if len(taken) > MOST_SENTENCES_A_TOKEN * length + len(pool):
                 break

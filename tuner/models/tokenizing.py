@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 
 OTHER_FILES = ("tokenizer.model", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
 """What a tokenizer can be converted from; without any, the library would make one that knows no word."""
+Text = str | tuple[str, str]
+"""A text, or two that a cross-encoder reads together."""
+
+
+class Tokens(NamedTuple):
+    """A row: token ids, and for each whether it belongs to the first text (0) or the second (1)."""
+
+    ids: list[int]
+    types: list[int]
 
 
 class TextTokenizer:
@@ -26,6 +35,7 @@ class TextTokenizer:
         self._tokenizer = tokenizer
         self.pad_id = _pad_id(tokenizer, padding)
         self.n_special = int(tokenizer.num_special_tokens_to_add(is_pair=False))
+        self.n_special_pair = int(tokenizer.num_special_tokens_to_add(is_pair=True))
 
     @classmethod
     def open(cls, model: Path) -> Self | None:
@@ -40,7 +50,7 @@ class TextTokenizer:
                 return cls(_from_file(place / "tokenizer.json"))
         return cls(_from_transformers(model)) if any((model / name).is_file() for name in OTHER_FILES) else None
 
-    def encode(self, texts: Sequence[str], max_length: int | None = None) -> dict[str, np.ndarray]:
+    def encode(self, texts: Sequence[Text], max_length: int | None = None) -> dict[str, np.ndarray]:
         """Tokenize and pad to the longest.
 
         Args:
@@ -50,14 +60,27 @@ class TextTokenizer:
         Returns:
             ``input_ids``, ``attention_mask``, ``token_type_ids``, each (texts, longest) int64.
         """
-        return self.pad([self.ids(text, max_length) for text in texts])
+        return self.pad_rows([self.tokens(text, max_length) for text in texts])
 
     def ids(self, text: str, length: int | None = None) -> list[int]:
         """Return the token ids of one text with its special tokens, at most `length` of them."""
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
-        if length is not None:
-            encoding.truncate(max(0, length - self.n_special))
-        return list(self._tokenizer.post_process(encoding, None, add_special_tokens=True).ids)
+        return self.tokens(text, length).ids
+
+    def tokens(self, text: Text, length: int | None = None) -> Tokens:
+        """Return a text or a pair with its special tokens, at most `length` of them; of a pair the longer is cut."""
+        one, two = (text, None) if isinstance(text, str) else text
+        first = self._tokenizer.encode(one, add_special_tokens=False)
+        second = None if two is None else self._tokenizer.encode(two, add_special_tokens=False)
+        if length is not None and second is None:
+            first.truncate(max(0, length - self.n_special))
+        elif length is not None and second is not None:
+            room = max(0, length - self.n_special_pair)
+            sizes = len(first.ids), len(second.ids)
+            kept = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
+            first.truncate(kept)
+            second.truncate(room - kept)
+        whole = self._tokenizer.post_process(first, second, add_special_tokens=True)
+        return Tokens(list(whole.ids), list(whole.type_ids))
 
     def chunks(self, text: str, length: int, overlap: int) -> list[list[int]]:
         """Return the token ids of `text` in pieces of at most `length` (special tokens included), at least one piece.
@@ -84,6 +107,13 @@ class TextTokenizer:
             ids[index, : len(row)] = row
             mask[index, : len(row)] = 1
         return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+
+    def pad_rows(self, rows: Sequence[Tokens]) -> dict[str, np.ndarray]:
+        """Pad rows on the right to the longest, types too; see `encode` for the result."""
+        arrays = self.pad([row.ids for row in rows])
+        for index, row in enumerate(rows):
+            arrays["token_type_ids"][index, : len(row.types)] = row.types
+        return arrays
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text` without special tokens."""

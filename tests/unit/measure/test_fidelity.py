@@ -172,3 +172,13 @@ def test_wilson_interval():
     """Known figures: 0 of 10 and 10 of 10."""
     assert wilson_interval(0, 10) == (0.0, pytest.approx(0.2775, abs=1e-3))
     assert wilson_interval(10, 10)[0] == pytest.approx(0.7225, abs=1e-3)
+
+
+def test_scores_are_compared_by_their_order():
+    """With one class there is no other to choose: pairs of samples count, equal scores count as wrong."""
+    reference = [np.array([[score]], np.float32) for score in (0.0, 1.0, 2.0, 3.0)]
+    shifted = [2 * score + 5 for score in reference]
+    swapped = [reference[1], reference[0], *reference[2:]]
+    same = [np.zeros((1, 1), np.float32)] * 4
+    found = [compare_classes(reference, other).top1_agreement for other in (shifted, swapped, same)]
+    assert found == [1.0, pytest.approx(5 / 6), 0.0]
