@@ -8,7 +8,7 @@ from tuner.errors import FailureKind, ProtocolError
 from tuner.records.base import Record, Scalar
 from tuner.records.measurement import Effective, Fidelity
 from tuner.records.model import ModelFacts
-from tuner.records.workload import Workload
+from tuner.records.workload import Metric, Workload
 
 
 class Prepare(Record):
@@ -18,6 +18,8 @@ class Prepare(Record):
         data: Path of the user's data, None for the built-in texts.
         max_samples: Most rows of the fidelity set.
         sample_budget_s: Time for the reference; the fidelity set shrinks to fit it, never below 16 rows.
+        metric: The user's accuracy on the rows of `data`, which are then the samples, all of them.
+        code_dir: Where a metric of the user's may be imported from.
     """
 
     command: Literal["prepare"] = "prepare"
@@ -27,6 +29,8 @@ class Prepare(Record):
     directory: str
     max_samples: int
     sample_budget_s: float
+    metric: Metric | None = None
+    code_dir: str | None = None
     allow_network: bool = False
     trust_remote_code: bool = False
 

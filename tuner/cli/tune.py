@@ -20,6 +20,12 @@ def tune(
     min: Annotated[list[str], Parameter(name="--min", help="PATH=V, e.g. fidelity.cosine_min=0.999")] = [],  # noqa: A002, B006
     constraint: Annotated[list[str], Parameter(help="quoted, e.g. 'load_s <= 5s'", negative="")] = [],  # noqa: B006
     data: Annotated[str | None, Parameter(group=TRAFFIC, help=".jsonl, .txt or .npz; default: built-in texts")] = None,
+    metric: Annotated[
+        str | None, Parameter(group=TRAFFIC, help="accuracy, f1, spearman, recall@10 or module:function, on --data")
+    ] = None,
+    max_loss: Annotated[
+        float | None, Parameter(group=TRAFFIC, help="most that the metric may lose against float32; default: 0.01")
+    ] = None,
     batch_size: Annotated[int, Parameter(group=TRAFFIC, help="rows of one call")] = 1,
     lengths: Annotated[str, Parameter(group=TRAFFIC, help="tokens, e.g. 128,512, or a file of lengths")] = "128",
     concurrency: Annotated[int, Parameter(group=TRAFFIC, help="callers at once")] = 1,
@@ -72,6 +78,8 @@ def tune(
             "at_least": tuple(min),
             "constraint": tuple(constraint),
             "data": data,
+            "metric": metric,
+            "max_loss": max_loss,
             "batch_size": batch_size,
             "lengths": parse_lengths(lengths),
             "concurrency": concurrency,

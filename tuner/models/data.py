@@ -1,7 +1,7 @@
 """Reads the user's data: texts (.jsonl, .txt) within bounds, arrays (.npz) without pickle; it runs no model."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +17,15 @@ TEXT_SUFFIXES = (".jsonl", ".txt")
 
 
 class Row(NamedTuple):
-    """One usable row: a text, and what stands beside it (``label``, ``pair``, ``score``)."""
+    """One usable row: a text, what stands beside it (``label``, ``pair``, ``score``), and where it was read."""
 
     text: str
     extra: dict[str, object]
+    place: str = ""
+
+    def shown(self) -> dict[str, object]:
+        """Return the row as a metric of the user's gets it."""
+        return ({"text": self.text} if self.text else {}) | self.extra
 
 
 def check_data(path: str) -> int:
@@ -68,6 +73,18 @@ def read_arrays(path: str) -> dict[str, np.ndarray]:
         raise UsageError(f"{path} is no .npz file of plain arrays: {one_line(error)}") from None
 
 
+def read_columns(path: str, inputs: Collection[str] = ()) -> list[Row]:
+    """Read the arrays of one value a row that are no `inputs`, such as ``label``, as rows without a text.
+
+    Raises:
+        UsageError: See `read_arrays`.
+    """
+    arrays = read_arrays(path)
+    columns = {name: array.tolist() for name, array in arrays.items() if array.ndim == 1 and name not in inputs}
+    values = range(_rows_of(arrays, path))
+    return [Row("", {name: column[i] for name, column in columns.items()}, f"row {i}") for i in values]
+
+
 def _rows_of(arrays: dict[str, np.ndarray], path: str) -> int:
     counts = {name: len(array) for name, array in arrays.items() if array.ndim > 0}
     if not counts or min(counts.values()) == 0:
@@ -83,7 +100,7 @@ def _rows(file: Path, path: str) -> Iterator[Row]:
         raise UsageError(f"{path}: data must be .jsonl, .txt or .npz")
     for number, line in _lines(file, path):
         if file.suffix == ".txt":
-            yield Row(line.strip(), {})
+            yield Row(line.strip(), {}, f"line {number}")
             continue
         row = _json_row(line, number, path)
         if row is not None:
@@ -102,7 +119,7 @@ def _json_row(line: str, number: int, path: str) -> Row | None:
     text = content.pop("text", None)
     if text is not None and not isinstance(text, str):
         raise UsageError(f"{path}, line {number}: text is no string")
-    return Row(text, content) if text and text.strip() else None
+    return Row(text, content, f"line {number}") if text and text.strip() else None
 
 
 def _lines(file: Path, path: str) -> Iterator[tuple[int, str]]:

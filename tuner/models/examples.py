@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tuner.errors import UsageError
-from tuner.models.data import read_arrays
+from tuner.models.data import read_arrays, read_columns
 from tuner.models.traffic import BATCHES_PER_LENGTH, Batch, Traffic, arrays_traffic
 from tuner.records.model import TensorSpec
 from tuner.records.workload import Workload
@@ -31,9 +31,17 @@ def example_rows(specs: Sequence[TensorSpec]) -> int | None:
 
 
 def example_traffic(
-    examples: Batch, inputs: Sequence[TensorSpec], workload: Workload, data: str | None, source: str
+    examples: Batch,
+    inputs: Sequence[TensorSpec],
+    workload: Workload,
+    data: str | None,
+    source: str,
+    *,
+    has_metric: bool = False,
 ) -> Traffic:
     """Return the traffic of a model that brings `examples`; the first sample is the example itself.
+
+    Arrays of one value a row that are no inputs are for the metric, where there is one.
 
     Raises:
         UsageError: The data are not arrays, or do not fit.
@@ -45,7 +53,10 @@ def example_traffic(
     if data is not None:
         if not data.endswith(".npz"):
             raise UsageError(f"{data} holds texts, {source} takes tensors: give --data FILE.npz")
-        return arrays_traffic(read_arrays(data), inputs, workload, random, lambda count: resized(examples, free, count))
+        columns = read_columns(data, [spec.name for spec in inputs]) if has_metric else ()
+        return arrays_traffic(
+            read_arrays(data), inputs, workload, random, lambda count: resized(examples, free, count), columns=columns
+        )
     batches = [_alike(resized(examples, free, n_rows), random) for _ in range(BATCHES_PER_LENGTH)]
     return Traffic(batches, _samples(resized(examples, free, 1), random), "examples", n_rows)
 

@@ -30,6 +30,13 @@ def ids_input(specs: Sequence[TensorSpec]) -> str | None:
     return next((name for name in named if name == "input_ids"), named[0] if named else None)
 
 
+def fixed_rows(specs: Sequence[TensorSpec]) -> int | None:
+    """Return the rows that the graph's batch axis is fixed at, None where it is free."""
+    main = ids_input(specs) or specs[0].name
+    shape = next(spec.shape for spec in specs if spec.name == main)
+    return shape[0] if shape else None
+
+
 def shape_of(spec: TensorSpec, batch: int, length: int) -> tuple[int, ...]:
     """Size every free axis: axis 0 (any free axis of a state) is the batch, channels of images 3, others `length`."""
     shape: list[int] = []

@@ -14,9 +14,11 @@ from tuner.messages import Prepare
 from tuner.models.examples import asked_inputs, example_traffic
 from tuner.models.filling import LENGTH_CANDIDATES, fill, ids_input
 from tuner.models.fitting import check_lengths
-from tuner.models.judging import main_output, mask_of
+from tuner.models.judging import judge_reference, main_output, mask_of
+from tuner.models.metrics import MOST_TEXTS, is_paired, label_names, targets_of
 from tuner.models.pooling import pool
 from tuner.models.references import Batch, Reference, open_reference
+from tuner.models.scoring import import_function, write_rows
 from tuner.models.tasks import METHODS
 from tuner.models.traffic import Traffic, batch_rows, make_traffic
 from tuner.models.wording import one_line
@@ -50,16 +52,21 @@ def prepare(command: Prepare) -> tuple[Prepared, float]:
     start = time.perf_counter()
     facts, workload, directory = command.model, command.workload, Path(command.directory)
     check_lengths(facts, workload)
+    if command.metric is not None:
+        import_function(command.metric, command.code_dir)
     reference = open_reference(facts)
     if not reference.inputs:
         raise UsageError(f"{facts.source} takes no inputs: there is nothing to tune")
     inputs = reference.inputs
     if reference.examples is None:
         lengths = _lengths(reference, workload, command.data)
-        traffic = make_traffic(facts, workload, inputs, lengths, command.data)
+        traffic = make_traffic(facts, workload, inputs, lengths, command.data, metric=command.metric)
     else:
         inputs = asked_inputs(inputs, workload)
-        traffic = example_traffic(reference.examples, inputs, workload, command.data, facts.source)
+        has_metric = command.metric is not None
+        traffic = example_traffic(
+            reference.examples, inputs, workload, command.data, facts.source, has_metric=has_metric
+        )
     call_s = _call_s(reference, traffic.batches[0])
     answers = _answer(reference, traffic, facts, command)
     prepared = Prepared(
@@ -74,12 +81,36 @@ def prepare(command: Prepare) -> tuple[Prepared, float]:
         reference=reference.name,
         texts=traffic.texts,
         prepare_s=time.perf_counter() - start,
+        metric=command.metric,
+        code_dir=command.code_dir,
     )
     _save(directory / "inputs.npz", traffic.batches)
     _save(directory / "samples.npz", answers.samples)
     np.savez(directory / "references.npz", allow_pickle=False, **answers.arrays)
+    if command.metric is not None:
+        prepared = _with_metric(prepared, directory, traffic, command)
     (directory / "prepared.json").write_text(prepared.to_json(indent=1))
     return prepared, call_s
+
+
+def _with_metric(prepared: Prepared, directory: Path, traffic: Traffic, command: Prepare) -> Prepared:
+    """Write the rows that the samples are, score the reference on them, and return the record with its figure.
+
+    Raises:
+        UsageError: Nothing can be lost of that figure, or the metric is at fault.
+    """
+    metric, data = command.metric, str(command.data)
+    assert metric is not None
+    if not traffic.rows:
+        raise UsageError(
+            f"--metric {metric.name}: {data} has no rows for it beside the inputs of {command.model.source}"
+        )
+    n_texts = prepared.n_samples * batch_rows(prepared.inputs, Workload(task="forward"))
+    rows = traffic.rows[: n_texts // (1 + is_paired(metric, traffic.rows))]
+    targets = targets_of(metric, rows, data, label_names(Path(command.model.path)))
+    write_rows(directory, metric, rows, targets)
+    figure = judge_reference(directory, prepared)
+    return prepared.model_copy(update={"metric_reference": figure, "n_rows": len(rows)})
 
 
 def _lengths(reference: Reference, workload: Workload, data: str | None) -> tuple[int, ...]:
@@ -135,9 +166,11 @@ def _answer(reference: Reference, traffic: Traffic, facts: ModelFacts, command: 
     outputs: tuple[str, ...] = ()
     n_bytes = 0
     start = time.perf_counter()
-    for index, sample in enumerate(itertools.islice(traffic.samples, max(command.max_samples, LEAST_SAMPLES))):
+    least = LEAST_SAMPLES if command.metric is None else 2 * LEAST_SAMPLES
+    most = MOST_TEXTS if command.metric is not None else max(command.max_samples, LEAST_SAMPLES)
+    for index, sample in enumerate(itertools.islice(traffic.samples, most)):
         spent = time.perf_counter() - start > command.sample_budget_s or n_bytes > MOST_REFERENCE_BYTES
-        if index >= LEAST_SAMPLES and spent:
+        if index >= least and spent:
             break
         answer = reference.run(sample)
         _refuse_nonfinite(answer, facts)

@@ -32,6 +32,8 @@ class Fidelity(Record):
     Attributes:
         n: Samples compared.
         method: ``embedding``, ``classes``, ``graph`` or ``generation``.
+        metric_loss: Metric of the reference less the candidate's; `metric_loss_high` is its upper 95% bound, which
+            the limit must hold (non-inferiority).
         details: Reported, never gated: per-token figures, intervals.
     """
 
@@ -45,6 +47,7 @@ class Fidelity(Record):
     metric: float | None = None
     metric_reference: float | None = None
     metric_loss: float | None = None
+    metric_loss_high: float | None = None
     n: int = 0
     method: str
     details: dict[str, float] = Field(default_factory=dict)

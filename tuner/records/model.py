@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from tuner.records.base import Record
-from tuner.records.workload import Workload
+from tuner.records.workload import Metric, Workload
 
 ModelKind = Literal["huggingface", "onnx", "openvino", "gguf", "python"]
 
@@ -82,6 +82,9 @@ class Prepared(Record):
         reference: How ``references.npz`` was made, e.g. ``pytorch eager float32``.
         texts: What the inputs are made of: ``builtin en zh``, ``builtin en``, ``data``,
             ``examples`` (of a ``py:`` model) or ``generated``.
+        metric: The user's accuracy; its rows are in ``rows.json``, in the order of the samples.
+        metric_reference: The reference's figure of it.
+        code_dir: Directory from which a metric of the user's may be imported.
     """
 
     model: ModelFacts
@@ -95,3 +98,7 @@ class Prepared(Record):
     reference: str
     texts: str = "generated"
     prepare_s: float | None = None
+    metric: Metric | None = None
+    metric_reference: float | None = None
+    n_rows: int | None = None
+    code_dir: str | None = None

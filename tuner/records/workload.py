@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from tuner.records.base import Record
 
@@ -58,13 +58,42 @@ class Constraint(Record):
     bound: float
 
 
+class Metric(Record):
+    """The user's accuracy on the rows of the data.
+
+    Attributes:
+        name: ``accuracy``, ``f1``, ``spearman``, ``recall@K`` or ``module:function``.
+        max_loss: Largest loss against the float32 reference, in the metric's own units.
+        sha256: Of the module's file, None for a metric of ours.
+    """
+
+    name: str
+    max_loss: float = Field(ge=0)
+    sha256: str | None = None
+
+    @property
+    def is_code(self) -> bool:
+        """Return whether it names code of the user's."""
+        return ":" in self.name
+
+
 class Objective(Record):
     """What is minimised or maximised.
 
     Attributes:
         target: A measurement path, for example ``latency_s.p50``.
+        metric: The user's accuracy; absent from JSON where there is none.
     """
 
     target: str = "latency_s.p50"
     direction: Literal["minimize", "maximize"] = "minimize"
     constraints: tuple[Constraint, ...] = ()
+    metric: Metric | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_absent_metric(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Leave an absent metric out: what was asked without one keeps its digest."""
+        content: dict[str, object] = handler(self)
+        if self.metric is None:
+            del content["metric"]
+        return content

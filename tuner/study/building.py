@@ -15,7 +15,7 @@ from tuner.records.base import digest_of
 from tuner.records.config import Config, ProcessSettings, StepSettings
 from tuner.records.measurement import Failure
 from tuner.records.model import ModelFacts, Prepared
-from tuner.records.workload import Workload
+from tuner.records.workload import Metric, Workload
 from tuner.runner.process import WorkerProcess
 from tuner.steps.base import Step
 from tuner.study.build_times import BuildTimes
@@ -79,6 +79,8 @@ class Workshop:
         *,
         max_samples: int,
         sample_budget_s: float,
+        metric: Metric | None = None,
+        code_dir: str | None = None,
         allow_network: bool = False,
         trust_remote_code: bool = False,
     ) -> Prepared:
@@ -99,6 +101,8 @@ class Workshop:
             "sample_budget_s": sample_budget_s,
             "versions": library_versions(),
         }
+        if metric is not None:
+            made_of |= {"metric": metric.model_dump(mode="json"), "code": code_dir if metric.is_code else None}
         key = digest_of(made_of)
         with self.store.locked(key):
             if self.store.find(key) is None:
@@ -106,10 +110,12 @@ class Workshop:
                     command = Prepare(
                         model=self.model,
                         workload=workload,
-                        data=data,
+                        data=None if data is None else str(Path(data).expanduser().absolute()),  # it works elsewhere
                         directory=str(directory),
                         max_samples=max_samples,
                         sample_budget_s=sample_budget_s,
+                        metric=metric,
+                        code_dir=code_dir if metric is not None and metric.is_code else None,
                         allow_network=allow_network,
                         trust_remote_code=trust_remote_code,
                     )

@@ -11,7 +11,7 @@ from tuner.models.data import check_data
 from tuner.models.digests import digest_file
 from tuner.models.fitting import check_lengths, check_memory
 from tuner.models.inspect import inspect
-from tuner.models.tasks import METHODS
+from tuner.models.metrics import check_rows, metric_of
 from tuner.plugins import plugin
 from tuner.records.base import digest_of
 from tuner.records.config import Config
@@ -21,8 +21,9 @@ from tuner.records.model import ModelFacts
 from tuner.records.workload import DataSource, Objective, Workload
 from tuner.space.facts import facts_of_host, facts_of_model, facts_of_workload
 from tuner.space.resolved import ResolvedSpace
-from tuner.study.objective import default_constraints, parse_objective
+from tuner.study.objective import parse_objective
 from tuner.tuning.engines import check_backends, declared_space, dropped_steps, missing_steps, usable_backends
+from tuner.tuning.limits import with_limits
 from tuner.tuning.request import TuneRequest, parse_fixes
 
 BASELINE_BACKENDS = {
@@ -70,6 +71,7 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
         request.target, at_most=request.at_most, at_least=request.at_least, expressions=request.constraint
     )
     fixes = parse_fixes(request.fix)
+    metric = metric_of(request.metric, request.max_loss, request.data)
     model = inspect(
         request.model,
         request.task,
@@ -78,17 +80,8 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
         check=lambda facts: check_fit(request, facts, host),
     )
     workload = workload_of(request, model)
-    method = METHODS[model.task]
-    objective = objective.model_copy(
-        update={
-            "constraints": objective.constraints
-            + tuple(
-                limit
-                for limit in default_constraints(method)
-                if not any(own.path.startswith("fidelity.") for own in objective.constraints)
-            )
-        }
-    )
+    n_rows = check_rows(metric, model, request.data) if metric is not None and request.data is not None else None
+    objective = with_limits(objective, model, metric, n_rows)
     usable, versions, notices = usable_backends(names, model, workload, explicit=request.backends is not None)
     declared = declared_space(usable, request.space)
     space = declared.resolve(

@@ -24,6 +24,8 @@ class TuneRequest(Record):
     at_least: tuple[str, ...] = ()
     constraint: tuple[str, ...] = ()
     data: str | None = None
+    metric: str | None = None
+    max_loss: float | None = Field(default=None, ge=0)
     batch_size: int = Field(default=1, ge=1)
     lengths: tuple[int, ...] = (128,)
     concurrency: int = Field(default=1, ge=1)

@@ -6,6 +6,7 @@ from pathlib import Path
 from tuner.hardware.compatibility import Difference
 from tuner.hardware.detection import detect
 from tuner.loading.checking import check_profile
+from tuner.models.metrics import require_trust_in_metric
 from tuner.records.events import Event, OnEvent
 from tuner.records.profile import Profile
 from tuner.tuning.earlier import start_from
@@ -34,6 +35,7 @@ def retune(
     request = request_of(profile, path).model_copy(
         update={"output": str(path), **{name: value for name, value in changes.items() if value is not None}}
     )
+    require_trust_in_metric(request.metric, trust_code=request.trust_code, source=path.name)
     for text in changed(profile, path, request):
         on_event(Event(kind="notice", text=text))
     return run(request, on_event, earlier=start_from(profile, detect()))

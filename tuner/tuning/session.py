@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from tuner.artifacts.store import Store
 from tuner.compare.anchor import Anchor
@@ -24,6 +25,7 @@ from tuner.study.store import StudyStore
 from tuner.study.suggesting import Suggester
 from tuner.tuning.earlier import Earlier
 from tuner.tuning.engines import warm_cap_s
+from tuner.tuning.limits import few_rows
 from tuner.tuning.planning import Plan
 from tuner.tuning.result import build_profile, count_states
 
@@ -97,8 +99,10 @@ class TuningSession:
 
     @property
     def n_samples(self) -> int:
-        """Fidelity samples of a decision: min(256, 5% of the budget / call time), at least 16 if there are."""
+        """Fidelity samples of a decision: min(256, 5% of the budget / call time), at least 16; all rows of a metric."""
         assert self.prepared is not None
+        if self.prepared.metric is not None:
+            return self.prepared.n_samples
         call_s = self.baseline_cost.call_s if self.baseline_cost else 0.0
         affordable = int(FIDELITY_SHARE * self.plan.request.budget_s / call_s) if call_s > 0 else MAX_SAMPLES
         return min(self.prepared.n_samples, max(LEAST_SAMPLES, min(MAX_SAMPLES, affordable)))
@@ -121,9 +125,13 @@ class TuningSession:
             plan.request.data,
             max_samples=MAX_SAMPLES,
             sample_budget_s=FIDELITY_SHARE * plan.request.budget_s,
+            metric=plan.objective.metric,
+            code_dir=str(Path.cwd()),
             trust_remote_code=plan.request.trust_remote_code,
         )
         assert self.workshop.prepared is not None
+        for notice in few_rows(self.prepared, plan.objective):
+            self.warn(notice.code, notice.detail, notice.remedy)
         self._runner = self._make_runner()
         self._rig = Rig(
             self._runner,

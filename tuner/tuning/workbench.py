@@ -25,6 +25,7 @@ from tuner.runner.process import WorkerProcess
 from tuner.runner.sweeping import become_subreaper
 from tuner.study.building import Workshop
 from tuner.tuning.engines import warm_cap_s
+from tuner.tuning.interrupting import Interrupts
 
 MAX_SAMPLES = 256
 LEAST_SAMPLES = 16
@@ -56,6 +57,8 @@ class Workbench:
 
     def samples(self, call_s: float) -> int:
         """Return the fidelity samples that 5% of the budget pay for: at least 16, at most those there are."""
+        if self.prepared.metric is not None:
+            return self.prepared.n_samples
         affordable = int(FIDELITY_SHARE * self.budget_s / max(call_s, 1e-6))
         return min(self.prepared.n_samples, max(LEAST_SAMPLES, affordable))
 
@@ -72,6 +75,8 @@ def workbench(
     on_event: OnEvent,
 ) -> Iterator[Workbench]:
     """Prepare the workload and set up a rig in a temporary directory below the cache.
+
+    While it is open, Ctrl-C and SIGTERM end what goes on, workers and temporary files included.
 
     Raises:
         UsageError: The model or the data cannot be used.
@@ -90,7 +95,8 @@ def workbench(
         return runner.spawn(process, name)
 
     workshop = Workshop(store=store, spawn=spawn, model=model, on_build=say, isa=host.compute_isa)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=store.root) as work:
+    with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="bench-", dir=store.root) as work:
+        on_event = interrupts.passed_on(on_event)
         runner = LocalRunner(
             host=host,
             artifact_of=workshop.artifact_of,
@@ -103,6 +109,8 @@ def workbench(
             None if workload.data.source == "builtin" else workload.data.source,
             max_samples=MAX_SAMPLES,
             sample_budget_s=FIDELITY_SHARE * budget_s,
+            metric=objective.metric,
+            code_dir=str(Path.cwd()),
         )
         assert workshop.prepared is not None
         runner.prepared = workshop.prepared

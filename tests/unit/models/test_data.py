@@ -11,7 +11,7 @@ def test_rows_of_jsonl_keep_what_stands_beside_the_text(tmp_path):
     """Labels travel with their text; blank lines and empty texts are left out."""
     file = tmp_path / "a.jsonl"
     file.write_text('{"text": "one", "label": 1}\n\n{"text": " "}\n{"label": 2}\n{"text": "zwei"}\n')
-    assert read_rows(str(file)) == [Row("one", {"label": 1}), Row("zwei", {})]
+    assert read_rows(str(file)) == [Row("one", {"label": 1}, "line 1"), Row("zwei", {}, "line 5")]
     assert check_data(str(file)) == 2
 
 
