@@ -1,5 +1,6 @@
 """Models that are code (`py:`): described by a worker, opened by every engine, and noticed when they change."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -96,12 +97,18 @@ def place(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
+@functools.cache
+def described(name, task):
+    """Return what a worker says of a function: the same wherever the modules lie."""
+    return inspect(f"py:net:{name}", task, trust_code=True)
+
+
 @pytest.fixture
 def prepared(place):
     """Return a function that prepares ``py:net:<name>`` and gives the facts, the record and the directory."""
 
     def make(name, task=None, data=None, **workload):
-        facts = inspect(f"py:net:{name}", task, trust_code=True)
+        facts = described(name, task).model_copy(update={"path": str(place / "net.py")})
         directory = place / "prepared"
         directory.mkdir()
         command = Prepare(

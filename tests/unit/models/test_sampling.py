@@ -82,3 +82,23 @@ def test_damaged_tokenizer_is_named(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(UsageError, match=r"tokenizer\.json cannot be read"):
         TextTokenizer.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [("aaaa", "bb", (4, 2)), ("aaaaaaaaa", "bb", (6, 2)), ("aa", "bbbbbbbbb", (2, 6)), ("a" * 9, "b" * 9, (4, 4))],
+)
+def test_of_a_pair_the_longer_is_cut(tokenizer, first, second, kept):
+    """Both share what room there is; the tokenizer here marks no second text and adds two special tokens to each."""
+    row = tokenizer.tokens((first, second), 8 + tokenizer.n_special_pair)
+    assert (row.ids.count(4), row.ids.count(5)) == kept
+    assert len(row.types) == len(row.ids)
+
+
+def test_pairs_have_the_asked_length(tokenizer):
+    """Each first text comes with its own second one, which goes on with the next until the row is full."""
+    composer = Composer(tokenizer, [["cc", "dd", "ee"]], 0, ["a", "b", "f" * 30])
+    rows = [composer.tokens(16).ids for _ in range(3)]
+    assert {len(row) for row in rows} == {16}
+    letters = {frozenset(row[1:3]) for row in rows}
+    assert len(letters) == 3

@@ -104,3 +104,37 @@ def test_path_is_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("model.onnx").touch()
     assert locate("model.onnx").path == tmp_path / "model.onnx"
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """Return the current directory with modules that explode when imported."""
+    (tmp_path / "kit").mkdir()
+    for name in ("net.py", "kit/__init__.py", "kit/nets.py"):
+        (tmp_path / name).write_text("raise SystemExit('imported')\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("model", "file"), [("py:net:make", "net.py"), ("py:kit.nets:make", "kit/nets.py")])
+def test_code_is_found_without_being_run(code, model, file):
+    """The file of the module where the user stands, and only with trust."""
+    assert locate(model, trust_code=True) == Located("python", code / file)
+    assert not {"net", "kit"} & set(sys.modules)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("py:net", "write py:MODULE:FUNCTION"),
+        ("py:net:", "write py:MODULE:FUNCTION"),
+        ("py:./net.py:make", "write py:MODULE:FUNCTION"),
+        ("py:nets.none:make", r"no module 'nets\.none' in .* or installed"),
+        ("py:sys:make", "no module 'sys'"),
+    ],
+)
+@pytest.mark.usefixtures("code")
+def test_code_that_is_not_there_is_refused(model, message):
+    """How it is written, or where it was looked for."""
+    with pytest.raises(UsageError, match=message):
+        locate(model, trust_code=True)
