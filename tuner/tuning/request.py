@@ -11,6 +11,7 @@ from tuner.errors import UsageError
 from tuner.records.base import Record
 
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(s|m|min|h)?\s*$")
+MOST_PROFILE_BYTES = 2**24
 SAMPLERS = ("auto", "tpe", "random", "brute")
 
 
@@ -32,7 +33,7 @@ class TuneRequest(Record):
     rate_per_s: float | None = Field(default=None, gt=0)
     budget_s: float = Field(default=900.0, gt=0)
     trials: int | None = Field(default=None, ge=1)
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
     sampler: str = "auto"
     backends: tuple[str, ...] | None = None
     space: tuple[str, ...] = ()
@@ -91,6 +92,8 @@ def parse_lengths(text: str) -> tuple[int, ...]:
         UsageError: Neither whole numbers above zero nor such a file.
     """
     path = Path(text)
+    if not text.strip():
+        raise UsageError("--lengths: at least one length above zero is needed")
     if not re.fullmatch(r"[\d,\s]+", text):
         try:
             text = ",".join(path.read_text().split())
@@ -111,14 +114,15 @@ def parse_fixes(texts: tuple[str, ...]) -> dict[str, str]:
     """Read ``KEY=VALUE`` texts.
 
     Raises:
-        UsageError: A text without ``=``.
+        UsageError: A text without ``=``, or two values for one key.
     """
     fixes: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"--fix {text!r}: write --fix KEY=VALUE, for example --fix session.allow_spinning=false")
-        fixes[key.strip()] = value.strip()
+        if fixes.setdefault(key.strip(), value.strip()) != value.strip():
+            raise UsageError(f"--fix {key.strip()} is given twice: {fixes[key.strip()]} and {value.strip()}")
     return fixes
 
 
@@ -137,18 +141,28 @@ def output_path(request: TuneRequest) -> Path:
     """Return where the profile goes, after checking that its directory can be written.
 
     Raises:
-        UsageError: It cannot.
+        UsageError: It cannot, or something that is no profile stands there: the model, the data, a device.
     """
     name = re.sub(r"[^\w.\-]+", "_", Path(request.model.rstrip("/")).name, flags=re.UNICODE).strip("._") or "model"
     path = Path(request.output) if request.output else Path(f"{name}.profile.json")
     path = path.absolute()
-    if path.is_dir():
-        raise UsageError(f"--output {path} is a directory: name a file")
     probe = path.with_name(f".{path.name}.writable")
     try:
+        if path.is_dir():
+            raise UsageError(f"--output {path} is a directory: name a file")
+        if path.exists() and not (path.is_file() and is_profile_or_empty(path)):
+            raise UsageError(f"--output {path} exists and is no profile: it would be lost, name another file")
         path.parent.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
         raise UsageError(f"--output: {path.parent} cannot be written ({error.strerror}): name another place") from error
     return path
+
+
+def is_profile_or_empty(path: Path) -> bool:
+    """Say whether a file may be replaced by a profile."""
+    if path.stat().st_size > MOST_PROFILE_BYTES:
+        return False
+    content = path.read_bytes()
+    return not content.strip() or b'"tuner.profile/' in content

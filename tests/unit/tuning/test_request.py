@@ -7,6 +7,7 @@ from tuner.tuning.line import tune
 from tuner.tuning.request import (
     TuneRequest,
     check_sampler,
+    make_request,
     output_path,
     parse_duration,
     parse_fixes,
@@ -69,6 +70,19 @@ def test_bad_fixes(text):
         parse_fixes((text,))
 
 
+def test_two_values_for_one_key():
+    """Options that contradict each other are refused; the same one twice is not."""
+    with pytest.raises(UsageError, match=r"--fix a\.b is given twice: 1 and 2"):
+        parse_fixes(("a.b=1", "a.b=2"))
+    assert parse_fixes(("a.b=1", "a.b=1")) == {"a.b": "1"}
+
+
+def test_seed_below_zero():
+    """Generators of numbers take none: it is refused before anything starts."""
+    with pytest.raises(UsageError, match="option seed"):
+        make_request({"model": "m", "seed": -1})
+
+
 def test_unknown_sampler():
     """The samplers are named."""
     with pytest.raises(UsageError, match="choose one of auto, tpe, random, brute"):
@@ -114,6 +128,35 @@ def test_output_below_a_file(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"--output: .* cannot be written"):
         output_path(TuneRequest(model="m", output=str(tmp_path / "file" / "p.json")))
+
+
+@pytest.mark.parametrize("content", [b"\x08\x08onnx", b"{}", b"row\n"])
+def test_output_that_is_another_file(tmp_path, content):
+    """The model, or the data, is not replaced by the profile."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="exists and is no profile"):
+        output_path(TuneRequest(model="m", output=str(path)))
+
+
+@pytest.mark.parametrize("content", [b"", b'{\n "schema": "tuner.profile/1"}', b'{"a": 1, "schema":"tuner.profile/2"}'])
+def test_output_that_is_a_profile(tmp_path, content):
+    """An older profile is replaced, and a file that somebody made with mktemp."""
+    path = tmp_path / "p.json"
+    path.write_bytes(content)
+    assert output_path(TuneRequest(model="m", output=str(path))) == path
+
+
+def test_output_that_is_a_device():
+    """The rename at the end would put a file in the place of /dev/null."""
+    with pytest.raises(UsageError, match="exists and is no profile"):
+        output_path(TuneRequest(model="m", output="/dev/null"))
+
+
+def test_output_of_too_long_a_name(tmp_path):
+    """The system's refusal is passed on."""
+    with pytest.raises(UsageError, match="File name too long"):
+        output_path(TuneRequest(model="m", output=str(tmp_path / ("x" * 300))))
 
 
 def test_tune_refuses_unknown_options():
