@@ -1,6 +1,7 @@
 """Variables, preloaded libraries and memory policies of a config, in force in a real worker and read back from it."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,34 @@ def test_preloaded_runtime_is_mapped(open_arm):
     """A runtime that is asked for by name is in the maps of the worker, from a system folder."""
     found = open_arm(ProcessSettings(openmp_runtime="gomp")).loaded.effective.libraries
     assert os.path.realpath(libraries.find("gomp")) in {os.path.realpath(path) for path in found.values()}
+
+
+@pytest.mark.parametrize("name", libraries.ALLOCATORS)
+def test_allocator_is_mapped(open_arm, name):
+    """An allocator that is asked for by name is in the maps of the worker, the very file of the system folder."""
+    path = libraries.find(name)
+    if path is None:
+        pytest.skip(libraries.absence(name))
+    arm = open_arm(ProcessSettings(allocator=name))
+    maps = Path(f"/proc/{arm.process.pid}/maps").read_text()
+    assert os.path.realpath(path) in maps
+    assert os.path.realpath(arm.loaded.effective.libraries[name]) == os.path.realpath(path)
+
+
+@pytest.mark.parametrize("name", libraries.ALLOCATORS)
+def test_no_other_allocator_is_mapped(open_arm, name):
+    """By default, and beside another allocator, it is not there."""
+    others = [None, *(other for other in libraries.ALLOCATORS if other != name and libraries.find(other))]
+    found = [open_arm(ProcessSettings(allocator=other)).loaded.effective.libraries for other in others]
+    assert not any(name in one for one in found)
+
+
+def test_absent_allocator_names_its_package(open_arm, monkeypatch):
+    """Where it is not installed the trial fails as not applied, and what to install is said."""
+    monkeypatch.setattr(libraries, "find", lambda _: None)
+    with pytest.raises(TrialError, match=r"jemalloc is not installed .*: apt-get install libjemalloc2") as caught:
+        open_arm(ProcessSettings(allocator="jemalloc"))
+    assert caught.value.kind == "not_applied"
 
 
 def test_nothing_preloaded(open_arm):

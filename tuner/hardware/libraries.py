@@ -21,6 +21,17 @@ _RUNTIMES = {
     "llvm": ("omp", "omp5"),
 }
 
+_PACKAGES = {
+    "jemalloc": "libjemalloc2",
+    "tcmalloc": "libgoogle-perftools4",
+    "tcmalloc_minimal": "libtcmalloc-minimal4",
+    "mimalloc": "libmimalloc2.0",
+    "gomp": "libgomp1",
+    "omp": "libomp5",
+    "llvm": "libomp5",
+}
+"""Debian's."""
+
 ALLOCATORS: tuple[str, ...] = _ALLOCATORS
 """Names that a config's ``allocator`` may have."""
 OPENMP_RUNTIMES: tuple[str, ...] = tuple(_RUNTIMES)
@@ -38,6 +49,13 @@ def find(name: str, root: Path = Path("/")) -> str | None:
         root: Below which the system's folders lie.
     """
     return _find(name, _listing(root))
+
+
+def absence(name: str) -> str:
+    """Return the sentence that a library is not installed, with the package that brings it where one is known."""
+    package = _PACKAGES.get(name)
+    way_out = f": apt-get install {package} (Debian's name)" if package is not None else ""
+    return f"{name} is not installed in a system library folder{way_out}"
 
 
 def installed(root: Path = Path("/")) -> dict[str, str]:

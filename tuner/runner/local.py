@@ -137,7 +137,7 @@ class LocalRunner:
             if library is not None:
                 path = libraries.find(library)
                 if path is None:
-                    raise TrialError("spawn", "not_applied", f"{library} is not installed in a system library folder")
+                    raise TrialError("spawn", "not_applied", libraries.absence(library))
                 preload.append(str(path))
         env = environment.worker_environment(
             os.environ, process, offline=self.offline, cache_dir=str(self.cache_dir), preload=preload

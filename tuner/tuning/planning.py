@@ -1,12 +1,14 @@
 """Gathers what a run works on (host, model, workload, space, engines) and checks it before any process starts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from tuner.backends.base import Backend
 from tuner.environment import check_env
-from tuner.errors import UsageError
+from tuner.errors import HostError, UsageError
+from tuner.hardware import libraries
 from tuner.models.data import check_data
 from tuner.models.digests import digest_file
 from tuner.models.fitting import check_lengths, check_memory
@@ -71,6 +73,7 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
         request.target, at_most=request.at_most, at_least=request.at_least, expressions=request.constraint
     )
     fixes = parse_fixes(request.fix)
+    check_libraries(fixes, host)
     metric = metric_of(request.metric, request.max_loss, request.data)
     model = inspect(
         request.model,
@@ -128,6 +131,22 @@ def check_fit(request: TuneRequest, model: ModelFacts, host: Host) -> None:
     check_lengths(model, workload)
     if host.memory_budget_bytes is not None:
         check_memory(model, workload, host.memory_budget_bytes)
+
+
+def check_libraries(fixes: Mapping[str, str], host: Host) -> None:
+    """Refuse a fixed allocator or OpenMP runtime that no trial could have.
+
+    Raises:
+        HostError: It is known and not installed; names the package. An unknown one is left to the space's own check.
+    """
+    places = (
+        ("process.allocator", libraries.ALLOCATORS, host.allocators),
+        ("process.openmp_runtime", libraries.OPENMP_RUNTIMES, host.openmp_runtimes),
+    )
+    for key, known, present in places:
+        name = next((text for full, text in fixes.items() if full.rpartition("/")[2] == key), None)
+        if name in known and name not in present:
+            raise HostError(f"--fix {key}={name}: {libraries.absence(name)}")
 
 
 def workload_of(request: TuneRequest, model: ModelFacts) -> Workload:

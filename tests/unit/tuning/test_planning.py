@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tuner.errors import UsageError
+from tuner.errors import HostError, UsageError
 from tuner.hardware.detection import detect
 from tuner.records.config import Config
 from tuner.records.model import ModelFacts
@@ -27,6 +27,21 @@ def plan(tiny_onnx, tmp_path, host):
         return make_plan(request, host, tmp_path)
 
     return make
+
+
+def test_fixed_allocator_that_is_not_installed(tiny_onnx, tmp_path, host):
+    """No trial could have it: refused before any starts, with the package to install."""
+    request = TuneRequest(model=str(tiny_onnx), backends=("fake",), fix=("process.allocator=jemalloc",))
+    with pytest.raises(HostError, match=r"--fix process\.allocator=jemalloc: .*apt-get install libjemalloc2"):
+        make_plan(request, host.model_copy(update={"allocators": ()}), tmp_path)
+
+
+def test_fixed_allocator_that_is_installed(tiny_onnx, tmp_path, host):
+    """It is the only one that is searched."""
+    request = TuneRequest(model=str(tiny_onnx), backends=("fake",), fix=("process.allocator=jemalloc",))
+    plan = make_plan(request, host.model_copy(update={"allocators": ("jemalloc",)}), tmp_path)
+    configs = [plan.space.to_config(point) for point in plan.space.enumerate()]
+    assert {config.process.allocator for config in configs} == {"jemalloc"}
 
 
 def facts(**changes):
