@@ -155,8 +155,12 @@ class LocalRunner:
             memory_policy=placement.memory_policy_text(process, self.host),
             directory=self.work,
         )
-        remember(self.work / "workers.jsonl", worker.pid, token)
-        worker.ready()
+        try:
+            remember(self.work / "workers.jsonl", worker.pid, token)
+            worker.ready()
+        except BaseException:  # an interrupt too
+            worker.kill()
+            raise
         return worker, cpus
 
     def open(self, config: Config) -> WorkerArm:
@@ -170,7 +174,11 @@ class LocalRunner:
             prepared=str(self.prepared),
             cache_dir=str(self.cache_dir / "engines"),
         )
-        loaded = worker.ask(command, Loaded, limit_s=self.load_limit_s)
+        try:
+            loaded = worker.ask(command, Loaded, limit_s=self.load_limit_s)
+        except BaseException:  # an interrupt too
+            worker.close()
+            raise
         wrong = process_not_applied(config.process, loaded.effective, self.host)
         if wrong:
             worker.close()
