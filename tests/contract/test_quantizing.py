@@ -140,8 +140,9 @@ def test_bias_of_any_shape_is_quantized(build, answer_of, tmp_path, shape):
     np.testing.assert_allclose(answer_of(made, "ort_static_int8", rows[0]), rows[0] + bias, atol=0.05)
 
 
-def test_graph_without_products_cannot_be_packed(build, tmp_path):
-    """Packing that packs nothing is no scheme of its own."""
+@pytest.mark.parametrize("name", ["ort_matmul_nbits", "ort_sensitivity"])
+def test_graph_without_products(build, tmp_path, name):
+    """Packing that packs nothing is no scheme of its own; there is nothing to rank either."""
     import onnx
     from onnx import TensorProto, helper
 
@@ -149,8 +150,10 @@ def test_graph_without_products_cannot_be_packed(build, tmp_path):
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "graph", value[:1], value[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, tmp_path / "relu.onnx")
-    with pytest.raises(Unsupported, match="no matrix product with constant weights"):
-        build("ort_matmul_nbits", {"source": tmp_path / "relu.onnx"})
+    np.savez(tmp_path / "samples.npz", **{"0.x": np.zeros((1, 8), np.float32)})
+    inputs = {"source": tmp_path / "relu.onnx", "prepared": tmp_path}
+    with pytest.raises(Unsupported, match="product with constant weights"):
+        build(name, inputs)
 
 
 def test_options_given_as_texts_are_listed(ranked, tiny_bert, tmp_path):

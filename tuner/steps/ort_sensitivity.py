@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tuner.errors import Unsupported
 from tuner.models.graph_steps import GraphStep
 from tuner.models.onnx_files import EXTERNAL_DATA_BYTES, SENSITIVITY, Batch, read_samples
 from tuner.records import base
@@ -66,6 +67,8 @@ def _errors(source: Path, samples: list[Batch], directory: Path) -> dict[str, fl
 
     model = onnx.load(str(source))
     nodes = list(_weighted(model))
+    if not nodes:
+        raise Unsupported(f"{source.name} has no named product with constant weights: nothing to rank or to quantize")
     rounded = {node.name: _round_weight(node.weight) for node in nodes}
     squares = {node.name: [0.0, 0.0] for node in nodes}
     deadline = time.monotonic() + MOST_S

@@ -1,5 +1,6 @@
 """Finds the engines, build steps and space files that a run may use on this host; it starts none of them."""
 
+import contextlib
 import difflib
 from collections.abc import Iterable
 from importlib.resources.abc import Traversable
@@ -10,7 +11,7 @@ from tuner.backends.base import Backend
 from tuner.compare.rig import COMPILED_WARM_CAP_S, WARM_CAP_S
 from tuner.errors import HostError, UsageError
 from tuner.models.inspect import inspect
-from tuner.plugins import entry_points_of, plugin, space_file
+from tuner.plugins import entry_points_of, plugin, space_file, too_old
 from tuner.records.config import Config
 from tuner.records.hardware import Host
 from tuner.records.measurement import Notice
@@ -23,6 +24,7 @@ from tuner.space.space import SearchSpace
 from tuner.steps.base import Step
 from tuner.study.building import library_versions
 
+DISTRIBUTION = "autotune-cpu"
 HIDDEN_BACKENDS = frozenset({"fake"})
 
 
@@ -58,27 +60,38 @@ def usable_backends(
     versions = library_versions()
     notices: list[Notice] = []
     for name in names:
-        backend = cast("Backend", plugin("tuner.backends", name))
-        installed = backend.installed()
-        reason = "not installed" if installed is None else backend.supports(model, workload)
+        installed, reason, remedy = availability(name, model, workload)
         if reason is None:
             usable.append(name)
             versions |= installed or {}
         elif explicit:
-            raise HostError(
-                f"backend {name}: {reason}; leave it out of --backends, or install it: pip install 'autotune-cpu[all]'"
-            )
+            way_out = f"; or {remedy}" if remedy else ""
+            raise HostError(f"backend {name}: {reason}: leave it out of --backends{way_out}")
         else:
             notices.append(
                 Notice(
                     code="backend_unavailable",
                     detail=f"{name}: {reason}",
-                    remedy=f"pip install {name}" if installed is None else None,
+                    remedy=remedy,
                 )
             )
     if not usable:
         raise HostError(f"no engine can run {model.source}: {'; '.join(notice.detail for notice in notices)}")
     return usable, versions, notices
+
+
+def availability(
+    name: str, model: ModelFacts, workload: Workload
+) -> tuple[dict[str, str] | None, str | None, str | None]:
+    """Return an engine's versions, why it cannot be used (None: it can) and what would help; no library is opened."""
+    try:
+        backend = cast("Backend", plugin("tuner.backends", name))
+        installed = backend.installed()
+    except UsageError as error:
+        return None, str(error), None
+    if installed is None:
+        return None, "not installed", f"pip install '{DISTRIBUTION}[all]'"
+    return installed, too_old(installed) or backend.supports(model, workload), None
 
 
 def declared_space(backends: Iterable[str], files: Iterable[str]) -> SearchSpace:
@@ -89,8 +102,12 @@ def declared_space(backends: Iterable[str], files: Iterable[str]) -> SearchSpace
 
 
 def all_steps() -> list[Step]:
-    """Return every installed build step."""
-    return [cast("Step", plugin("tuner.steps", name)) for name in entry_points_of("tuner.steps")]
+    """Return every installed build step that can be imported; a chain of a broken one is refused by name."""
+    found = []
+    for name in entry_points_of("tuner.steps"):
+        with contextlib.suppress(UsageError):
+            found.append(cast("Step", plugin("tuner.steps", name)))
+    return found
 
 
 def dropped_steps(kind: str) -> list[str]:
@@ -102,10 +119,20 @@ def missing_steps() -> dict[str, str]:
     """Return the steps whose libraries are not installed, with the way out (a step names its ``extra``)."""
     found = {}
     for step in all_steps():
-        installed = getattr(step, "installed", None)
-        if installed is not None and installed() is None:
-            found[step.name] = f"pip install 'autotune-cpu[{getattr(step, 'extra', 'all')}]'"
+        versions: dict[str, str] | None = getattr(step, "installed", dict)()
+        if versions is None:
+            found[step.name] = f"pip install '{DISTRIBUTION}[{getattr(step, 'extra', 'all')}]'"
+        elif (reason := too_old(versions)) is not None:
+            found[step.name] = reason
     return found
+
+
+def is_installed(name: str) -> bool:
+    """Say whether an engine is installed and its plug-in can be imported."""
+    try:
+        return cast("Backend", plugin("tuner.backends", name)).installed() is not None
+    except UsageError:
+        return False
 
 
 def warm_cap_s(config: Config) -> float:
@@ -129,7 +156,7 @@ def resolve_space(
     if model is not None:
         facts = inspect(model, None, cache_dir=cache_dir, allow_network=False, trust_code=trust_code)
     workload = Workload(task=facts.task if facts is not None else "feature-extraction")
-    installed = [name for name in names if cast("Backend", plugin("tuner.backends", name)).installed() is not None]
+    installed = [name for name in names if is_installed(name)]
     return declared_space(installed, files).resolve(
         facts_of_host(host),
         facts_of_model(facts) if facts is not None else {},
