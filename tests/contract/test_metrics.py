@@ -324,6 +324,17 @@ def test_neighbours_of_few_texts_are_refused(tiny_bert, prepared):
         prepared(tiny_bert.directory, "recall@10", rows)
 
 
+def test_pairs_are_classified_together(classifier, prepared):
+    """Both texts of a row are read at once: one sample a row, other answers than for the first text alone."""
+    directory, texts, _ = classifier
+    tokenizer, reference = TextTokenizer.open(directory), open_reference(inspect(str(directory)))
+    pairs = list(zip(texts, reversed(texts), strict=True))
+    labels = [int(reference.run(tokenizer.encode([pair], 16))["logits"].argmax()) for pair in pairs]
+    rows = [{"text": one, "pair": two, "label": label} for (one, two), label in zip(pairs, labels, strict=True)]
+    _, record = prepared(directory, "accuracy", rows)
+    assert (record.n_rows, record.n_samples, record.metric_reference) == (N, N, 1)
+
+
 @pytest.mark.parametrize(
     ("label", "cause"),
     [

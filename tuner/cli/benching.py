@@ -20,7 +20,7 @@ def bench(
     cache_dir: Annotated[str | None, Parameter(help="default: $XDG_CACHE_HOME/autotune")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter()] = "auto",
     json: Annotated[bool, Parameter(negative="", help="print one JSON document")] = False,
-    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model")] = False,
+    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model or a metric")] = False,
 ) -> int:
     """Measure the best configuration of a profile, or a configuration of your own, in fresh processes."""
     from tuner.loading.files import read_profile

@@ -20,7 +20,7 @@ def retune(
     cache_dir: Annotated[str | None, Parameter(help="default: as before")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter()] = "auto",
     json: Annotated[bool, Parameter(negative="", help="print the profile as one JSON document")] = False,
-    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model")] = False,
+    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model or a metric")] = False,
     trust_remote_code: Annotated[bool, Parameter(negative="", help="run code that the model brings")] = False,
 ) -> int:
     """Tune again from a profile: says what changed since, tries the old best and its neighbours first.

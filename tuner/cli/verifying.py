@@ -18,7 +18,7 @@ def verify(
     cache_dir: Annotated[str | None, Parameter(help="default: $XDG_CACHE_HOME/autotune")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter()] = "auto",
     json: Annotated[bool, Parameter(negative="", help="print one JSON document")] = False,
-    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model")] = False,
+    trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model or a metric")] = False,
 ) -> int:
     """Play a profile's best against its baseline again, in fresh processes.
 

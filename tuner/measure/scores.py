@@ -52,12 +52,18 @@ def macro_f1(logits: np.ndarray, labels: Sequence[int]) -> float:
     return float(np.mean(found))
 
 
-def spearman_of_cosine(vectors: np.ndarray, scores: Sequence[float]) -> float:
-    """Return the rank correlation of the cosine of pairs (n, 2, d) with `scores`; 0 where either is constant."""
+def cosines(vectors: np.ndarray) -> np.ndarray:
+    """Return the cosine (n,) of pairs (n, 2, d)."""
+    unit = _unit(vectors)
+    found: np.ndarray = np.sum(unit[:, 0] * unit[:, 1], axis=1)
+    return found
+
+
+def spearman(values: np.ndarray, scores: Sequence[float]) -> float:
+    """Return the rank correlation of values (n,) with `scores`; 0 where either is constant."""
     from scipy.stats import rankdata
 
-    unit = _unit(vectors)
-    one, two = (rankdata(values) for values in (np.round(np.sum(unit[:, 0] * unit[:, 1], axis=1), 9), scores))
+    one, two = rankdata(np.round(values.astype(float), 9)), rankdata(scores)
     one, two = one - one.mean(), two - two.mean()
     size = math.sqrt(float(one @ one) * float(two @ two))
     return float(one @ two) / size if size > 0 else 0.0

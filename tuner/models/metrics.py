@@ -12,6 +12,7 @@ from tuner.measure.scores import LEAST_ROWS
 from tuner.models.data import Row, read_columns, read_rows
 from tuner.models.digests import digest_file
 from tuner.models.sources import locate_function
+from tuner.models.tasks import METHODS
 from tuner.records.model import ModelFacts
 from tuner.records.workload import Metric
 
@@ -19,7 +20,7 @@ CLASSES = ("text-classification", "image-classification")
 TASKS = {
     "accuracy": CLASSES,
     "f1": CLASSES,
-    "spearman": ("feature-extraction",),
+    "spearman": ("feature-extraction", "text-classification"),
     "recall": ("feature-extraction",),
 }
 NAMES = ("accuracy", "f1", "spearman", "recall@10", "module:function")
@@ -90,11 +91,14 @@ def check_rows(metric: Metric, facts: ModelFacts, data: str) -> int:
     return len(rows)
 
 
-def is_paired(metric: Metric, rows: Sequence[Row]) -> bool:
-    """Say whether the metric looks at two texts a row: the Spearman of pairs, and code where every row has a pair."""
-    if metric.name == "spearman":
-        return True
-    return metric.is_code and all(isinstance(row.extra.get("pair"), str) for row in rows)
+def is_paired(metric: Metric, rows: Sequence[Row], task: str) -> bool:
+    """Say whether the two texts of a row are run one after the other, for the Spearman and for code of the user's.
+
+    Other models than encoders of sentences read both together. Code gets two outputs a row if every row has a pair.
+    """
+    if METHODS[task] != "embedding":
+        return False
+    return metric.name == "spearman" or (metric.is_code and all(isinstance(row.extra.get("pair"), str) for row in rows))
 
 
 def targets_of(metric: Metric, rows: Sequence[Row], data: str, names: Mapping[str, int]) -> list[float]:
@@ -134,8 +138,6 @@ def _class_of(row: Row, where: str, name: str, names: Mapping[str, int]) -> int:
     label = row.extra.get("label")
     if label is None:
         raise UsageError(f'{where}: no label, which --metric {name} needs: write {{"text": …, "label": …}}')
-    if "pair" in row.extra:
-        raise UsageError(f"{where}: a pair cannot be classified yet: leave pair out, or join both texts in one")
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     if isinstance(label, str) and label not in names and label.isdecimal():

@@ -106,9 +106,9 @@ def _with_metric(prepared: Prepared, directory: Path, traffic: Traffic, command:
             f"--metric {metric.name}: {data} has no rows for it beside the inputs of {command.model.source}"
         )
     n_texts = prepared.n_samples * batch_rows(prepared.inputs, Workload(task="forward"))
-    rows = traffic.rows[: n_texts // (1 + is_paired(metric, traffic.rows))]
+    rows = traffic.rows[: n_texts // (1 + is_paired(metric, traffic.rows, command.model.task))]
     targets = targets_of(metric, rows, data, label_names(Path(command.model.path)))
-    write_rows(directory, metric, rows, targets)
+    write_rows(directory, metric, rows, targets, task=command.model.task)
     figure = judge_reference(directory, prepared)
     return prepared.model_copy(update={"metric_reference": figure, "n_rows": len(rows)})
 

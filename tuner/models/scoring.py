@@ -16,12 +16,13 @@ from tuner.measure.scores import (
     LEAST_ROWS,
     Loss,
     chance_recall,
+    cosines,
     hits,
     is_chance,
     macro_f1,
     neighbour_recall,
     paired_loss,
-    spearman_of_cosine,
+    spearman,
 )
 from tuner.models.data import Row
 from tuner.models.metrics import is_paired, neighbours
@@ -45,7 +46,7 @@ class MetricRows(NamedTuple):
     Attributes:
         rows: As the user's function gets them; empty for a metric of ours.
         targets: Class ids or scores, for a metric of ours.
-        texts_per_row: 2 where every row is a pair.
+        texts_per_row: 2 where the two texts of a row are run one after the other.
     """
 
     n: int
@@ -54,13 +55,13 @@ class MetricRows(NamedTuple):
     texts_per_row: int
 
 
-def write_rows(directory: Path, metric: Metric, rows: Sequence[Row], targets: Sequence[float]) -> None:
+def write_rows(directory: Path, metric: Metric, rows: Sequence[Row], targets: Sequence[float], *, task: str) -> None:
     """Write ``rows.json``: what is needed of the rows to score outputs."""
     content = MetricRows(
         n=len(rows),
         rows=[row.shown() for row in rows] if metric.is_code else [],
         targets=list(targets),
-        texts_per_row=1 + is_paired(metric, rows),
+        texts_per_row=1 + is_paired(metric, rows, task),
     )
     (directory / ROWS).write_text(json.dumps(content._asdict()))
 
@@ -133,9 +134,15 @@ class Scorer:
             )
 
     def _check_classes(self, outputs: Outputs) -> None:
+        shape = np.shape(outputs)
+        if self.metric.name == "spearman" and self._rows.texts_per_row == 1 and shape[1:] != (1,):
+            raise UsageError(
+                f"--metric spearman needs vectors or one score a row, the model answers {list(shape)}: "
+                "use module:function"
+            )
         if self.metric.is_code or self.metric.name == "spearman":
             return
-        shape, highest = np.shape(outputs), max(self._rows.targets, default=0)
+        highest = max(self._rows.targets, default=0)
         if len(shape) != 2 or shape[1] < 2:  # noqa: PLR2004 - rows and classes
             raise UsageError(
                 f"--metric {self.metric.name} needs logits (rows, classes), the model answers {list(shape)}: "
@@ -155,7 +162,7 @@ class Scorer:
             return self._call([dict(self._rows.rows[int(row)]) for row in kept], chosen)
         targets = [self._rows.targets[int(row)] for row in kept]
         if self.metric.name == "spearman":
-            return spearman_of_cosine(chosen, targets)
+            return spearman(chosen[:, 0] if chosen.ndim == 2 else cosines(chosen), targets)  # noqa: PLR2004 - one score
         labels = [int(target) for target in targets]
         return hits(chosen, labels) if self.metric.name == "accuracy" else macro_f1(chosen, labels)
 

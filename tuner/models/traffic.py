@@ -79,7 +79,7 @@ def make_traffic(
         if is_joined:
             firsts, pools = pools[0], [[str(row.extra["pair"]) for row in found]]
         rows = [found[int(i)] for i in random.permutation(len(found))]
-        is_apart = metric is not None and is_paired(metric, rows)
+        is_apart = metric is not None and is_paired(metric, rows, facts.task)
         listed = joined_of(rows) if is_joined else texts_of(rows) if is_apart else [row.text for row in rows]
         samples = _from_texts(listed, tokenizer, specs, max(lengths), random)
     composer = Composer(tokenizer, pools, workload.seed, firsts)
