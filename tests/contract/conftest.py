@@ -149,6 +149,15 @@ def answered(tiny_bert, tmp_path):
     return run
 
 
+@pytest.fixture(scope="session")
+def tiny_encoder(tiny_bert, tmp_path_factory):
+    """Return the directory of the tiny model for CTranslate2, in float32."""
+    directory = tmp_path_factory.mktemp("encoder")
+    step = plugin("tuner.steps", "ct2_convert")
+    step.build({"source": tiny_bert.directory, "prepared": tiny_bert.prepared}, step.Settings(), directory)
+    return directory
+
+
 @pytest.fixture
 def linked_onnx(tmp_path_factory):
     """Return ``y = x @ w`` with external data, as a hub cache keeps it: both files are links to blobs."""

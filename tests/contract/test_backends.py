@@ -13,7 +13,18 @@ from tuner.plugins import entry_points_of, plugin
 
 NAMES = list(entry_points_of("tuner.backends"))
 ENGINES = [name for name in NAMES if name != "fake"]
-THREADS = {"pytorch": "threads", "onnxruntime": "intra_op_threads", "openvino": "threads", "fake": "threads"}
+THREADS = {
+    "ctranslate2": "intra_threads",
+    "pytorch": "threads",
+    "onnxruntime": "intra_op_threads",
+    "openvino": "threads",
+    "fake": "threads",
+}
+FLOAT32 = {
+    "ctranslate2": {"compute_type": "float32"},
+    "openvino": {"inference_precision": "float32"},
+    "pytorch": {"precision": "float32"},
+}
 
 
 @pytest.fixture(params=NAMES)
@@ -26,9 +37,10 @@ def backend(request):
 
 
 @pytest.fixture
-def artifact(backend, tiny_bert, tiny_onnx):
-    """Return what the backend opens: the source, or the exported graph."""
-    return tiny_onnx if backend.name in {"onnxruntime", "openvino"} else tiny_bert.directory
+def artifact(request, backend, tiny_bert):
+    """Return what the backend opens: the source, the exported graph or the converted encoder."""
+    made = {"ctranslate2": "tiny_encoder", "onnxruntime": "tiny_onnx", "openvino": "tiny_onnx"}.get(backend.name)
+    return request.getfixturevalue(made) if made else tiny_bert.directory
 
 
 @pytest.fixture
@@ -39,7 +51,7 @@ def context(tiny_bert, tmp_path):
 
 def precision_of(backend):
     """Return the settings that force float32."""
-    return {"openvino": {"inference_precision": "float32"}, "pytorch": {"precision": "float32"}}.get(backend.name, {})
+    return FLOAT32.get(backend.name, {})
 
 
 def test_backend_is_named_like_its_entry_point(backend):
@@ -143,17 +155,15 @@ def test_models_of_other_kinds_get_a_reason(backend, tiny_bert):
     assert backend.supports(tiny_bert.facts, tiny_bert.workload) is None
 
 
-@pytest.mark.parametrize("name", ["onnxruntime", "openvino", "fake"])
-def test_engine_is_opened_without_torch(name, tiny_onnx, tiny_bert, tmp_path):
-    """A trial of ONNX Runtime or OpenVINO pays for no other library."""
-    if plugin("tuner.backends", name).installed() is None:
-        pytest.skip(f"{name} is not installed")
+@pytest.mark.parametrize("backend", ["ctranslate2", "onnxruntime", "openvino", "fake"], indirect=True)
+def test_engine_is_opened_without_torch(backend, artifact, tiny_bert, tmp_path):
+    """A trial of ONNX Runtime, OpenVINO or CTranslate2 pays for no other library."""
     context = Context(model=tiny_bert.facts, workload=tiny_bert.workload, cache_dir=str(tmp_path))
     program = (
         "import sys; from pathlib import Path\n"
         "from tuner.backends.base import Context; from tuner.plugins import plugin\n"
-        f"backend = plugin('tuner.backends', {name!r}); context = Context.from_json({context.to_json()!r})\n"
-        f"backend.open(Path({str(tiny_onnx)!r}), backend.SessionSettings(), context)\n"
+        f"backend = plugin('tuner.backends', {backend.name!r}); context = Context.from_json({context.to_json()!r})\n"
+        f"backend.open(Path({str(artifact)!r}), backend.SessionSettings(), context)\n"
         "import tuner.models.judging\n"
         "print(sorted({'torch', 'transformers', 'onnx', 'tokenizers'} & set(sys.modules)))"
     )

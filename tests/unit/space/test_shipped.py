@@ -27,6 +27,7 @@ HOSTS = {
 }
 
 
+THREADS = {"intra_op_threads", "intra_threads", "threads"}
 LARGE = {"two_sockets"}
 """Listing their spaces takes seconds."""
 
@@ -45,7 +46,7 @@ def domain(space, backend, name):
 
 def test_every_backend_has_points(space):
     """No host loses a backend, and all points are valid, different and distinct configurations."""
-    assert set(space.backends) == {"onnxruntime", "openvino", "pytorch"}
+    assert set(space.backends) == {"ctranslate2", "onnxruntime", "openvino", "pytorch"}
     points = space.enumerate()
     assert {space.violations(point) for point in points} == {()}
     assert max(Counter(space.to_config(point).digest() for point in points).values()) == 1
@@ -55,7 +56,7 @@ def test_threads_fit_the_mask(space):
     """No point has more threads than CPUs in its mask, or a mask above the budget."""
     for point in space.enumerate():
         config = space.to_config(point)
-        threads = config.session.get("threads", config.session.get("intra_op_threads"))
+        [threads] = [value for name, value in config.session.items() if name in THREADS]
         assert 1 <= threads <= config.process.placement.n_cpus
 
 
@@ -71,7 +72,8 @@ def test_priors_are_valid_as_they_stand(space):
 def test_float32_is_always_there(space):
     """The plain chain in float32 is part of every space, since smaller types are never assumed better."""
     keys = {(point["backend"], point["artifact.chain"]) for point in space.artifact_points()}
-    assert {("onnxruntime", "fp32"), ("openvino", "fp32"), ("pytorch", "eager")} <= keys
+    assert {("onnxruntime", "fp32"), ("openvino", "fp32"), ("pytorch", "eager"), ("ctranslate2", "converted")} <= keys
+    assert "float32" in domain(space, "ctranslate2", "session.compute_type")
     assert "float32" in domain(space, "pytorch", "session.precision")
     assert "float32" in domain(space, "openvino", "session.inference_precision")
 
