@@ -100,11 +100,15 @@ def compare_classes(reference: Sequence[np.ndarray], candidate: Sequence[np.ndar
     )
 
 
+NEAR = 1e-3
+"""Scores nearer than this, in standard deviations, come in no order."""
+
+
 def _same_order(one: np.ndarray, two: np.ndarray) -> float:
-    """Return the share of pairs, of those whose scores in `one` differ, that have the same order in `two`."""
-    order = np.sign(one[:, None] - one[None, :])
-    same = np.sign(two[:, None] - two[None, :]) == order
-    told = order != 0
+    """Return the share of pairs that have the same order in `two`, of those that a thousandth of the spread parts."""
+    apart = one[:, None] - one[None, :]
+    same = np.sign(two[:, None] - two[None, :]) == np.sign(apart)
+    told = np.abs(apart) > NEAR * one.std()
     return float(same[told].mean()) if told.any() else 1.0
 
 
