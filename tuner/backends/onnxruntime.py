@@ -8,7 +8,7 @@ from pydantic import Field
 
 from tuner.backends.base import Batch, Context, Settings
 from tuner.errors import Unsupported
-from tuner.models.wording import one_line
+from tuner.models.wording import refusal
 from tuner.plugins import installed_versions, space_file
 from tuner.records.model import ModelFacts
 from tuner.records.workload import Workload
@@ -72,8 +72,7 @@ class OnnxRuntimeSession:
         try:
             self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
         except Exception as error:
-            version = onnxruntime.__version__
-            raise Unsupported(f"ONNX Runtime {version} refuses {file.name}: {one_line(error)}") from error
+            raise Unsupported(refusal("ONNX Runtime", onnxruntime.__version__, file.name, error)) from error
         self._modes = {getattr(onnxruntime.ExecutionMode, value): name for name, value in MODES.items()}
         self._levels = {getattr(onnxruntime.GraphOptimizationLevel, value): name for name, value in LEVELS.items()}
         self._names = [node.name for node in self._session.get_outputs()]

@@ -11,7 +11,7 @@ from tuner.backends.base import Batch, Context, Settings
 from tuner.errors import Unsupported, UsageError
 from tuner.models.ports import port_name
 from tuner.models.settling import settle
-from tuner.models.wording import one_line
+from tuner.models.wording import refusal
 from tuner.plugins import installed_versions, space_file
 from tuner.records.model import ModelFacts
 from tuner.records.workload import Workload
@@ -56,7 +56,7 @@ class OpenVinoSession:
         try:
             self._compiled: Any = openvino.Core().compile_model(str(file), "CPU", _properties(settings, cache_dir))
         except RuntimeError as error:
-            raise Unsupported(f"OpenVINO {openvino.__version__} refuses {file.name}: {one_line(error)}") from error
+            raise Unsupported(refusal("OpenVINO", openvino.__version__, file.name, error)) from error
         self._is_cached = bool(settings.compiled_cache)
         self._own = threading.local()
         self.input_names = tuple(port_name(port, index) for index, port in enumerate(self._compiled.inputs))

@@ -16,6 +16,8 @@ from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
 
+LEAST_OPSET, OPSET, IR_VERSION = 13, 17, 8
+"""The first opset with scales by channel; what older graphs become."""
 WORK = "work"
 """Where a step keeps drafts, below its directory, until it is done."""
 
@@ -92,4 +94,42 @@ def is_large(source: Path) -> bool:
 def shaped(source: Path, directory: Path) -> ShapedGraph:
     """Return the graph with inferred shapes and basic fusions; it is gone when the step has been built."""
     work, large = directory / WORK, is_large(source)
-    return ShapedGraph(with_shapes(source, work, is_large=large), work, large)
+    return ShapedGraph(with_shapes(modern(source, work), work, is_large=large), work, large)
+
+
+def modern(source: Path, work: Path) -> Path:
+    """Return the graph with operators of a version that the tools quantize and fuse; a copy where it was older.
+
+    Raises:
+        Unsupported: It is older and cannot be converted.
+    """
+    import onnx
+    from onnx import version_converter
+
+    opset = max(
+        (
+            item.version
+            for item in onnx.load(str(source), load_external_data=False).opset_import
+            if item.domain in ("", "ai.onnx")
+        ),
+        default=OPSET,
+    )
+    if opset >= LEAST_OPSET:
+        return source
+    model = onnx.load(str(source))
+    known = {item.name for item in model.graph.input}
+    for item in model.graph.initializer:  # the converter knows constants only as inputs with a default
+        if item.name not in known:
+            model.graph.input.append(onnx.helper.make_tensor_value_info(item.name, item.data_type, list(item.dims)))
+    try:
+        converted = version_converter.convert_version(model, OPSET)
+    except Exception as error:
+        text = f"opset {opset} of {source.name} is too old to quantize and cannot be converted ({one_line(error)})"
+        raise Unsupported(f"{text}: export the model again with opset {LEAST_OPSET} or newer") from error
+    constants = {item.name for item in converted.graph.initializer}
+    real = [item for item in converted.graph.input if item.name not in constants]
+    del converted.graph.input[:]
+    converted.graph.input.extend(real)
+    converted.ir_version = max(converted.ir_version, IR_VERSION)
+    onnx.save(converted, str(work / "modern.onnx"))
+    return work / "modern.onnx"

@@ -8,7 +8,7 @@ import numpy as np
 
 from tuner.errors import HostError, UsageError
 from tuner.models.ports import port_name
-from tuner.models.wording import one_line
+from tuner.models.wording import refusal
 from tuner.records.model import ModelFacts, TensorSpec
 
 Batch = dict[str, np.ndarray]
@@ -66,7 +66,7 @@ def _open_onnx(facts: ModelFacts) -> Reference:
     try:
         session = onnxruntime.InferenceSession(facts.path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # noqa: BLE001 - its exceptions have no public base
-        raise UsageError(f"ONNX Runtime {onnxruntime.__version__} refuses {facts.source}: {one_line(error)}") from None
+        raise UsageError(refusal("ONNX Runtime", onnxruntime.__version__, facts.source, error)) from None
     specs = tuple(
         TensorSpec(name=node.name, dtype=_ort_dtype(node.type), shape=_free_axes(node.shape))
         for node in session.get_inputs()
@@ -88,7 +88,7 @@ def _open_openvino(facts: ModelFacts) -> Reference:
     try:
         compiled: Any = core.compile_model(facts.path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     except RuntimeError as error:
-        raise UsageError(f"OpenVINO {openvino.__version__} refuses {facts.source}: {one_line(error)}") from None
+        raise UsageError(refusal("OpenVINO", openvino.__version__, facts.source, error)) from None
     specs = tuple(
         TensorSpec(
             name=port_name(port, index),

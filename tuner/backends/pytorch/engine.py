@@ -26,7 +26,9 @@ class PyTorch:
 
     def supports(self, model: ModelFacts, workload: Workload) -> str | None:  # noqa: ARG002 - part of the protocol
         """Take Hugging Face directories and code."""
-        return None if model.kind in {"huggingface", "python"} else f"PyTorch cannot open models of kind {model.kind}"
+        if model.kind in {"huggingface", "python"}:
+            return None
+        return f"PyTorch (eager, compiled or AOTInductor) cannot open models of kind {model.kind}"
 
     def space(self) -> Traversable:
         """Return its search space."""
