@@ -106,6 +106,7 @@ def safetensors(shape, n_bytes):
         (["check", "none.json"], r"none\.json: no such profile"),
         (["exec", "none.json", "--", "true"], r"none\.json: no such profile"),
         (["exec", "none.json"], r"the command to run is missing"),
+        (["bench", "none.json", "--processes", "1"], r"--processes: at least two are needed"),
         (["host", "--affinity", "x-y"], r"x-y"),
         (["host", "--root", "./no/such/root"], r"no/such/root"),
     ],
@@ -194,8 +195,13 @@ def test_data(refused, workplace, name, content, pattern):
         ),
         ('schema = "tuner.space/1"\n[[rule]]\nrequire = "__import__(1)"\nreason = "x"\n', r"s\.toml"),
         ("= broken", r"s\.toml"),
+        (
+            'schema = "tuner.space/1"\nbackend = "onnxruntime"\n'
+            '[session.denormal_as_zero]\nkind = "choice"\nvalues = [true, false]\n',
+            r"session\.denormal_as_zero can change outputs: add numerics = true",
+        ),
     ],
-    ids=["schema", "key", "call", "syntax"],
+    ids=["schema", "key", "call", "syntax", "numerics"],
 )
 def test_space_file(refused, workplace, text, pattern):
     """A bad space file is refused with file and key."""

@@ -8,6 +8,8 @@ from cyclopts import Parameter
 
 from tuner.errors import UsageError
 
+LEAST_PROCESSES = 2
+
 
 def bench(
     what: Annotated[Path, Parameter(help="a profile, or a config.json (then --model)")],
@@ -30,8 +32,8 @@ def bench(
     from tuner.tuning.benching import bench_file, bench_profile
     from tuner.tuning.request import parse_lengths
 
-    if processes < 1:
-        raise UsageError("--processes: at least one process is needed")
+    if processes < LEAST_PROCESSES:
+        raise UsageError("--processes: at least two are needed, for an interval")
     try:
         text = what.read_bytes()
     except OSError as error:
