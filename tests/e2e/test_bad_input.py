@@ -196,8 +196,10 @@ def test_data(refused, workplace, name, content, pattern):
         ('schema = "tuner.space/1"\n[[rule]]\nrequire = "__import__(1)"\nreason = "x"\n', r"s\.toml"),
         ("= broken", r"s\.toml"),
         (
-            'schema = "tuner.space/1"\nbackend = "onnxruntime"\n'
-            '[session.denormal_as_zero]\nkind = "choice"\nvalues = [true, false]\n',
+            (
+                'schema = "tuner.space/1"\nbackend = "onnxruntime"\n'
+                '[session.denormal_as_zero]\nkind = "choice"\nvalues = [true, false]\n'
+            ),
             r"session\.denormal_as_zero can change outputs: add numerics = true",
         ),
     ],

@@ -114,6 +114,9 @@ class OnnxRuntime:
     """Runs ONNX graphs."""
 
     name: ClassVar[str] = "onnxruntime"
+    numerics: ClassVar[frozenset[str]] = frozenset(
+        {"graph_optimization_level", "denormal_as_zero", "gelu_approximation"}
+    )
     SessionSettings: ClassVar[type[Settings]] = OnnxRuntimeSettings
 
     def installed(self) -> dict[str, str] | None:

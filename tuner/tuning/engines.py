@@ -95,10 +95,22 @@ def availability(
 
 
 def declared_space(backends: Iterable[str], files: Iterable[str]) -> SearchSpace:
-    """Load the spaces of these backends, of all steps, of the process, and the user's files."""
+    """Load the spaces of these backends, of all steps, of the process, and the user's files.
+
+    Raises:
+        UsageError: A file is wrong, or offers a setting that can change outputs without saying so: configurations would
+            then share a fidelity that was measured on other outputs. A backend names such settings: ``numerics``.
+    """
+    backends = tuple(backends)
     sources: list[Traversable | Path] = [cast("Backend", plugin("tuner.backends", name)).space() for name in backends]
     sources += [step.space() for step in all_steps()]
-    return load_space([*sources, space_file("process.toml"), *(space_path(name) for name in files)])
+    space = load_space([*sources, space_file("process.toml"), *(space_path(name) for name in files)])
+    for name in backends:
+        changing = {f"session.{key}" for key in getattr(plugin("tuner.backends", name), "numerics", ())}
+        for parameter in space.backends[name].parameters:
+            if parameter.name in changing and not parameter.numerics:
+                raise UsageError(f"backend {name}: {parameter.name} can change outputs: add numerics = true to it")
+    return space
 
 
 def all_steps() -> list[Step]:
