@@ -194,7 +194,7 @@ class BlockDone(Record):
     """A block of timed calls."""
 
     answer: Literal["block"] = "block"
-    latencies_s: tuple[float, ...]
+    latencies_s: tuple[Annotated[float, Field(ge=0)], ...]
     cpu_s: float
     wall_s: float
     discarded: int

@@ -3,7 +3,19 @@
 import pytest
 
 from tuner.errors import ProtocolError
-from tuner.messages import Bye, Failed, Load, Quit, Ready, RunBlock, Warm, decode_answer, decode_command, encode
+from tuner.messages import (
+    BlockDone,
+    Bye,
+    Failed,
+    Load,
+    Quit,
+    Ready,
+    RunBlock,
+    Warm,
+    decode_answer,
+    decode_command,
+    encode,
+)
 
 COMMANDS = [
     Load(backend="fake", artifact="/a b", session={"threads": 2, "spin": None}, prepared="/p", cache_dir="/c"),
@@ -54,6 +66,33 @@ def test_what_is_no_command_is_refused(line):
     """Anything but a known command with its fields is refused."""
     with pytest.raises(ProtocolError, match="not a command"):
         decode_command(line)
+
+
+def with_latencies(text):
+    """Return the answer to a block whose latencies are `text`."""
+    done = BlockDone(
+        latencies_s=(0.5,),
+        cpu_s=0.1,
+        wall_s=1.0,
+        discarded=3,
+        peak_rss_bytes=None,
+        rss_bytes=None,
+        major_faults=None,
+        involuntary_switches=None,
+    )
+    return encode(done).replace(b"[0.5]", text)
+
+
+@pytest.mark.parametrize("text", [b"[NaN]", b"[0.1,-0.002]", b"[Infinity]", b"[-Infinity]", b'["0.1"]', b"[null]"])
+def test_a_latency_that_cannot_be_is_refused(text):
+    """No figure comes of a worker whose clock runs backwards or gives no number."""
+    with pytest.raises(ProtocolError, match=r"not an answer.*latencies_s"):
+        decode_answer(with_latencies(text))
+
+
+def test_a_latency_of_zero_is_read():
+    """Whether zero can be used is for the comparison to say, which knows the clock."""
+    assert decode_answer(with_latencies(b"[0.0]")).latencies_s == (0.0,)
 
 
 @pytest.mark.parametrize("line", [b"", b"Loading weights...", b'{"answer": "bye", "x": 1}', b'{"answer": "won"}'])

@@ -10,7 +10,9 @@ import optuna
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import RDBStorage
 from optuna.trial import Trial, TrialState
+from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from tuner.errors import HostError
@@ -71,11 +73,28 @@ def open_storage(directory: Path, storage: str | None, *, lock_wait_s: float) ->
         options = {"connect_args": {"timeout": lock_wait_s}} if url.startswith("sqlite") else {}
         with storage_errors(url):
             try:
-                return url, RDBStorage(url, engine_kwargs=options)
+                opened = RDBStorage(url, engine_kwargs=options)
             except (RuntimeError, DatabaseError) as error:
                 if storage is not None or isinstance(error, OperationalError):
                     raise
+                continue
+            if storage is None:
+                write_without_waiting(opened)
+            return url, opened
     raise AssertionError("count() has no end")
+
+
+def write_without_waiting(storage: RDBStorage) -> None:
+    """Let SQLite leave it to the system when data reach the disk: twenty waits a trial otherwise.
+
+    A crash of ours loses nothing by it; after one of the system the database may be damaged, and is rebuilt.
+    """
+
+    def relax(connection: DBAPIConnection, _record: object) -> None:
+        connection.cursor().execute("PRAGMA synchronous=OFF")
+
+    event.listen(storage.engine, "connect", relax)
+    storage.engine.dispose()  # what is open already waits
 
 
 class TrialBook:

@@ -13,6 +13,7 @@ from tuner.records.events import Event, OnEvent
 from tuner.records.profile import Profile
 from tuner.runner.sweeping import become_subreaper, sweep_leftovers
 from tuner.study.store import StudyStore
+from tuner.study.threads import one_thread
 from tuner.tuning.earlier import Earlier, nearest_earlier, start_from
 from tuner.tuning.interrupting import Interrupts
 from tuner.tuning.planning import Plan, make_plan
@@ -102,10 +103,13 @@ def tune_study(
 ) -> Profile:
     """Search and decide; on Ctrl-C or SIGTERM what is known becomes an incomplete profile."""
     # imported here: a finished study answers without Optuna, SQLAlchemy and numpy
-    from tuner.tuning.finale import finish
-    from tuner.tuning.search import search
-    from tuner.tuning.session import TuningSession
-    from tuner.tuning.trials import measure_baseline
+    with one_thread():
+        import scipy.linalg  # noqa: F401 - loaded here, for good
+
+        from tuner.tuning.finale import finish
+        from tuner.tuning.search import search
+        from tuner.tuning.session import TuningSession
+        from tuner.tuning.trials import measure_baseline
 
     become_subreaper()
     sweep_leftovers(study.directory / "workers.jsonl")

@@ -1,13 +1,14 @@
 """What Optuna is told, and what its storage may do wrong."""
 
 import sqlite3
+import threading
 
 import optuna
 import pytest
 from optuna.trial import TrialState
 
 from tuner.errors import HostError
-from tuner.study.optuna_study import database_url, shown_url
+from tuner.study.optuna_study import LOCK_WAIT_S, database_url, shown_url
 
 
 def told(book):
@@ -96,6 +97,21 @@ def test_locked_for_ever(space, make_book, tmp_path):
             make_book(space, lock_wait_s=0.05)
         other.execute("ROLLBACK")
     other.close()
+
+
+def test_locked_for_a_while(space, config, make_book, make_record, tmp_path):
+    """A lock that goes away in time, as that of a backup of 20 s, costs its time and nothing else."""
+    assert LOCK_WAIT_S > 20.0
+    book = make_book(space)
+    trial, _ = book.ask_for(space.to_point(config))
+    other = sqlite3.connect(tmp_path / "study" / "optuna.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+    release = threading.Timer(0.3, other.execute, ("ROLLBACK",))
+    release.start()
+    book.tell(trial, make_record(1, config, -0.5))
+    release.join()
+    other.close()
+    assert [state for state, *_ in told(book)] == [TrialState.COMPLETE]
 
 
 def test_locked_while_telling(space, config, make_book, make_record, tmp_path):
