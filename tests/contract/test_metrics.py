@@ -24,6 +24,17 @@ ALL = CheckFidelity(max_samples=4096)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Run the reference on one thread: models this small only wait for the others."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def words(random, n=N):
     """Return random texts of letters."""
     return ["".join(random.choice(list(LETTERS), random.integers(6, 20))) for _ in range(n)]

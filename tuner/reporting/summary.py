@@ -112,8 +112,8 @@ def fidelity_text(measurement: Measurement) -> str:
     fidelity = measurement.fidelity
     if fidelity is None:
         return "–"
-    if fidelity.metric is not None and fidelity.metric_loss is not None:
-        return f"metric {fidelity.metric:.4f} (loss {fidelity.metric_loss:.4f} ≤ {fidelity.metric_loss_high:.4f})"
+    if fidelity.metric is not None and fidelity.metric_loss_high is not None:
+        return f"metric {fidelity.metric:.4f} (loses ≤ {fidelity.metric_loss_high:.4f})"
     for name in ("cosine_min", "top1_agreement", "rel_error_max", "perplexity_ratio"):
         value = getattr(fidelity, name)
         if value is not None:

@@ -25,7 +25,7 @@ from tuner.study.store import StudyStore
 from tuner.study.suggesting import Suggester
 from tuner.tuning.earlier import Earlier
 from tuner.tuning.engines import warm_cap_s
-from tuner.tuning.limits import few_rows
+from tuner.tuning.limits import METRIC_SHARE, few_rows
 from tuner.tuning.planning import Plan
 from tuner.tuning.result import build_profile, count_states
 
@@ -124,7 +124,7 @@ class TuningSession:
             plan.workload,
             plan.request.data,
             max_samples=MAX_SAMPLES,
-            sample_budget_s=FIDELITY_SHARE * plan.request.budget_s,
+            sample_budget_s=(METRIC_SHARE if plan.objective.metric else FIDELITY_SHARE) * plan.request.budget_s,
             metric=plan.objective.metric,
             code_dir=str(Path.cwd()),
             trust_remote_code=plan.request.trust_remote_code,

@@ -26,6 +26,7 @@ from tuner.runner.sweeping import become_subreaper
 from tuner.study.building import Workshop
 from tuner.tuning.engines import warm_cap_s
 from tuner.tuning.interrupting import Interrupts
+from tuner.tuning.limits import METRIC_SHARE
 
 MAX_SAMPLES = 256
 LEAST_SAMPLES = 16
@@ -108,7 +109,7 @@ def workbench(
             workload,
             None if workload.data.source == "builtin" else workload.data.source,
             max_samples=MAX_SAMPLES,
-            sample_budget_s=FIDELITY_SHARE * budget_s,
+            sample_budget_s=(METRIC_SHARE if objective.metric else FIDELITY_SHARE) * budget_s,
             metric=objective.metric,
             code_dir=str(Path.cwd()),
         )
