@@ -13,6 +13,9 @@ from tuner.tuning.earlier import start_from
 from tuner.tuning.line import TuneResult, run
 from tuner.tuning.request import TuneRequest
 
+TRUST = frozenset({"trust_code", "trust_remote_code"})
+"""Options that only the user of now can give: a profile may come from a stranger."""
+
 
 def retune(
     profile: Profile,
@@ -42,13 +45,14 @@ def retune(
 
 
 def request_of(profile: Profile, path: Path) -> TuneRequest:
-    """Return the request that made a profile; of one without, as much as its fields tell.
+    """Return the request that made a profile; of one without, as much as its fields tell. Trust is never taken over.
 
     Raises:
         UsageError: An option in the profile's request has a value that this version does not take.
     """
     if profile.request is not None:
-        known = {name: value for name, value in profile.request.items() if name in TuneRequest.model_fields}
+        taken = set(TuneRequest.model_fields) - TRUST
+        known = {name: value for name, value in profile.request.items() if name in taken}
         request = TuneRequest.from_json(json.dumps(known), source=f"{path}: request")
         return request.model_copy(update={"command": profile.command})
     workload, objective = profile.workload, profile.objective
