@@ -47,7 +47,7 @@ def test_tables(on_host):
     assert "session.intra_op_threads" in text
     assert "chain int8: onnx_export > ort_sensitivity > ort_dynamic_int8" in text
     assert "process.placement.n_cpus=2" in text
-    assert "note: pytorch: session.precision = bfloat16 is left out" in text
+    assert "note: pytorch: session.precision = bfloat16, bfloat16_autocast " in text
 
 
 def test_rules_that_bind_nothing_are_not_shown(on_host):

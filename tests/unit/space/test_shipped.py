@@ -105,9 +105,9 @@ def test_one_cpu(on_host):
 @pytest.mark.parametrize(
     ("isa", "pytorch", "openvino"),
     [
-        (AMX, ["float32", "bfloat16"], ["float32", "bfloat16"]),
+        (AMX, ["float32", "bfloat16", "bfloat16_autocast"], ["float32", "bfloat16"]),
         (AVX2, ["float32"], ["float32"]),
-        (ARM, ["float32", "bfloat16"], ["float32", "float16"]),
+        (ARM, ["float32", "bfloat16", "bfloat16_autocast"], ["float32", "float16"]),
     ],
 )
 def test_precisions_need_instructions(on_host, isa, pytorch, openvino):
