@@ -22,10 +22,10 @@ def cache(
     from tuner.artifacts.pruning import prune as prune_store
     from tuner.artifacts.store import Store
     from tuner.reporting.caches import render_cache
-    from tuner.study.objective import parse_value
+    from tuner.study.objective import BYTES, parse_value
 
     store = Store(cache_directory(cache_dir))
-    removed = prune_store(store, int(parse_value(limit))) if prune else []
+    removed = prune_store(store, int(parse_value(limit, BYTES))) if prune else []
     present = entries(store)
     if json:
         document = {

@@ -1,6 +1,7 @@
 """Reads what the user asks for into an Objective and judges measurements by it; pure."""
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Literal, cast
@@ -20,14 +21,9 @@ SHORT_TARGETS: dict[str, str] = {
     "load_time": "load_s",
 }
 MAXIMIZED = frozenset({"throughput_items_per_s"})
-UNITS: dict[str, float] = {
+SECONDS: dict[str, float] = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+BYTES: dict[str, float] = {
     "": 1.0,
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ns": 1e-9,
-    "%": 0.01,
     "B": 1.0,
     "kB": 1e3,
     "MB": 1e6,
@@ -36,6 +32,18 @@ UNITS: dict[str, float] = {
     "MiB": 2.0**20,
     "GiB": 2.0**30,
 }
+SHARES: dict[str, float] = {"": 1.0, "%": 0.01}
+PLAIN: dict[str, float] = {"": 1.0}
+RANGES: dict[str, tuple[float, float]] = {
+    "fidelity.cosine_min": (-1.0, 1.0),
+    "fidelity.cosine_mean": (-1.0, 1.0),
+    "fidelity.top1_agreement": (0.0, 1.0),
+    "fidelity.rel_error_max": (0.0, math.inf),
+    "fidelity.abs_error_max": (0.0, math.inf),
+    "fidelity.kl_mean": (0.0, math.inf),
+    "fidelity.perplexity_ratio": (0.0, math.inf),
+}
+"""Least and greatest of the figures that have any; times, memory and throughput are above zero besides."""
 _VALUE = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%]*)\s*$")
 _EXPRESSION = re.compile(r"^\s*([a-z_][\w.]*)\s*(<=|>=|<|>)\s*(.+)$")
 
@@ -65,17 +73,46 @@ def known_path(text: str, *, what: str) -> str:
     raise UsageError(f"unknown {what} {text!r}: {hint}")
 
 
-def parse_value(text: str) -> float:
-    """Read a figure with a unit: ``30ms`` is 0.03, ``2GiB`` is 2147483648.0.
+def parse_value(text: str, units: Mapping[str, float]) -> float:
+    """Read a figure with one of `units`: ``30ms`` is 0.03, ``2GiB`` is 2147483648.0.
 
     Raises:
-        UsageError: Not a figure, or an unknown unit.
+        UsageError: Not a finite figure, or a unit of something else.
     """
     match = _VALUE.match(text)
-    if not match or match[2] not in UNITS:
-        units = " ".join(unit for unit in UNITS if unit)
-        raise UsageError(f"{text!r} is not a figure with a unit ({units})")
-    return float(match[1]) * UNITS[match[2]]
+    value = float(match[1]) * units[match[2]] if match and match[2] in units else math.inf
+    if not math.isfinite(value):
+        known = " ".join(unit for unit in units if unit)
+        raise UsageError(f"{text!r} is not a figure " + (f"with a unit ({known})" if known else "without a unit"))
+    return value
+
+
+def units_of(path: str) -> Mapping[str, float]:
+    """Return the units that a measurement path may be given in."""
+    if path.startswith("fidelity."):
+        return SHARES
+    if path in MAXIMIZED:
+        return PLAIN
+    return BYTES if path.endswith("_bytes") else SECONDS
+
+
+def parse_bound(path: str, text: str) -> float:
+    """Read the bound of a measurement path.
+
+    Raises:
+        UsageError: Not a figure, in a unit of something else, or outside what the path can have at all.
+    """
+    try:
+        bound = parse_value(text, units_of(path))
+    except UsageError as error:
+        raise UsageError(f"limit of {path}: {error}") from None
+    least, greatest = RANGES.get(path, (-math.inf, math.inf))
+    if not least <= bound <= greatest:
+        values = f"from {least:g} to {greatest:g}" if math.isfinite(greatest) else f"from {least:g} up"
+        raise UsageError(f"limit of {path}: {text.strip()} is outside what it can be: its values go {values}")
+    if bound <= 0 and not path.startswith("fidelity."):
+        raise UsageError(f"limit of {path}: {text.strip()} limits nothing that can be: it is always above zero")
+    return bound
 
 
 def parse_objective(
@@ -109,7 +146,8 @@ def _assignment(text: str, option: str, operator: Literal["<=", ">="]) -> Constr
     path, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"{option} {text!r}: write {option} PATH=VALUE, for example {option} latency_s.p99=30ms")
-    return Constraint(path=known_path(path.strip(), what="path"), operator=operator, bound=parse_value(value))
+    known = known_path(path.strip(), what="path")
+    return Constraint(path=known, operator=operator, bound=parse_bound(known, value))
 
 
 def _expression(text: str) -> Constraint:
@@ -117,7 +155,8 @@ def _expression(text: str) -> Constraint:
     if not match:
         raise UsageError(f"--constraint {text!r} has no operator: quote it, for example --constraint 'load_s <= 5s'")
     operator = cast("Literal['<=', '>=']", match[2] if len(match[2]) == 2 else match[2] + "=")  # noqa: PLR2004
-    return Constraint(path=known_path(match[1], what="path"), operator=operator, bound=parse_value(match[3]))
+    path = known_path(match[1], what="path")
+    return Constraint(path=path, operator=operator, bound=parse_bound(path, match[3]))
 
 
 def default_constraints(method: str) -> tuple[Constraint, ...]:

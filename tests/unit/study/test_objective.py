@@ -6,6 +6,9 @@ from tuner.errors import UsageError
 from tuner.records.measurement import Fidelity, Latency, Measurement
 from tuner.records.workload import Constraint
 from tuner.study.objective import (
+    BYTES,
+    SECONDS,
+    SHARES,
     constraint_key,
     default_constraints,
     figure,
@@ -30,32 +33,61 @@ def above(bound, path="fidelity.cosine_min"):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
+    ("text", "units", "value"),
     [
-        ("30ms", 0.03),
-        ("2GiB", 2147483648.0),
-        ("1.5s", 1.5),
-        ("250us", 0.00025),
-        ("250µs", 0.00025),
-        ("3GB", 3e9),
-        ("95%", 0.95),
-        ("0.99", 0.99),
-        (".5", 0.5),
-        ("-1", -1.0),
-        ("1e-3", 0.001),
-        (" 7 MiB ", 7340032.0),
+        ("30ms", SECONDS, 0.03),
+        ("2GiB", BYTES, 2147483648.0),
+        ("1.5s", SECONDS, 1.5),
+        ("250us", SECONDS, 0.00025),
+        ("250µs", SECONDS, 0.00025),
+        ("3GB", BYTES, 3e9),
+        ("95%", SHARES, 0.95),
+        ("0.99", SHARES, 0.99),
+        (".5", SECONDS, 0.5),
+        ("-1", SHARES, -1.0),
+        ("1e-3", SHARES, 0.001),
+        (" 7 MiB ", BYTES, 7340032.0),
     ],
 )
-def test_values_with_units(text, value):
+def test_values_with_units(text, units, value):
     """Figures are read into seconds, bytes and plain numbers."""
-    assert parse_value(text) == pytest.approx(value)
+    assert parse_value(text, units) == pytest.approx(value)
 
 
-@pytest.mark.parametrize("text", ["", "ms", "30 minutes", "1,5s", "nan", "inf", "30MS", "0x10", "1 2"])
+@pytest.mark.parametrize("text", ["", "ms", "30 minutes", "1,5s", "nan", "inf", "30MS", "0x10", "1 2", "1e999"])
 def test_what_is_no_value(text):
     """Anything else is refused with the units that are known."""
     with pytest.raises(UsageError, match="is not a figure with a unit"):
-        parse_value(text)
+        parse_value(text, SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("latency_s.p99=30GiB", "not a figure with a unit .s ms us µs ns"),
+        ("peak_rss_bytes=30ms", "not a figure with a unit .B kB MB"),
+        ("fidelity.cosine_min=1s", "not a figure with a unit .%"),
+        ("throughput=5%", "not a figure without a unit"),
+        ("latency_s.p50=-3ms", "latency_s.p50: -3ms limits nothing"),
+        ("load_time=0", "load_s: 0 limits nothing"),
+        ("fidelity.cosine_min=1.5", "from -1 to 1"),
+        ("fidelity.top1_agreement=101%", "from 0 to 1"),
+        ("fidelity.rel_error_max=-0.1", "from 0 up"),
+    ],
+)
+def test_limits_that_cannot_be(limit, message):
+    """A unit of something else and a figure that the path never has are refused before anything is measured."""
+    with pytest.raises(UsageError, match=message):
+        parse_objective("p50", at_most=[limit])
+    path, _, value = limit.partition("=")
+    with pytest.raises(UsageError, match=message):
+        parse_objective("p50", expressions=[f"{path} >= {value}"])
+
+
+@pytest.mark.parametrize("limit", ["fidelity.metric_loss=-0.5", "fidelity.cosine_min=-1", "fidelity.metric=200%"])
+def test_limits_at_the_edge(limit):
+    """A metric of the user's has any values, and the end of a range may be a limit."""
+    assert len(parse_objective("p50", at_least=[limit]).constraints) == 1
 
 
 @pytest.mark.parametrize(
