@@ -43,6 +43,15 @@ def test_installed_allocators(pytorch_on):
     assert {space.to_config(point).process.allocator for point in space.enumerate()} == {None, "jemalloc", "mimalloc"}
 
 
+def test_openvino_keeps_its_allocator(host):
+    """It aborts under a preloaded one, so none is tried with it, whatever is installed."""
+    facts = facts_of_host(host.model_copy(update={"allocators": ("jemalloc", "tcmalloc")}))
+    steps = ("ov_convert", "onnx_export", "ort_sensitivity", "nncf_int8", "ov_weights")
+    names = ("openvino.toml", "process.toml", *(f"{step}.toml" for step in steps))
+    space = load_space([space_file(name) for name in names]).resolve(facts, MODEL, {"batch_size": 1, "max_length": 512})
+    assert values(space, "process.allocator") == {"default"}
+
+
 def test_glibc_settings_never_with_a_preload(pytorch_on):
     """MALLOC_* and glibc's tunables mean nothing to another allocator."""
     space = pytorch_on(allocators=("jemalloc",), concurrency=4)
