@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from tuner.cli.numbers import WHOLE
 from tuner.errors import UsageError
 
 LEAST_PROCESSES = 2
@@ -17,8 +18,8 @@ def bench(
     *,
     model: Annotated[str | None, Parameter(help="the model; for a profile only if it moved")] = None,
     lengths: Annotated[str, Parameter(help="tokens, for a config.json")] = "128",
-    batch_size: Annotated[int, Parameter(help="rows of one call, for a config.json")] = 1,
-    processes: Annotated[int, Parameter(help="fresh processes")] = 5,
+    batch_size: Annotated[int, WHOLE, Parameter(help="rows of one call, for a config.json")] = 1,
+    processes: Annotated[int, WHOLE, Parameter(help="fresh processes")] = 5,
     cache_dir: Annotated[str | None, Parameter(help="default: $XDG_CACHE_HOME/autotune")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter()] = "auto",
     json: Annotated[bool, Parameter(negative="", help="print one JSON document")] = False,

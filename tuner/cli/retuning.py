@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from tuner.cli.numbers import WHOLE
+
 
 def retune(
     profile: Annotated[Path, Parameter(help="the older profile")],
@@ -13,7 +15,7 @@ def retune(
     *,
     model: Annotated[str | None, Parameter(help="where the model is now, if it moved")] = None,
     budget: Annotated[str | None, Parameter(help="wall time; default: as before")] = None,
-    trials: Annotated[int | None, Parameter(help="most trials; default: as before")] = None,
+    trials: Annotated[int | None, WHOLE, Parameter(help="most trials; default: as before")] = None,
     output: Annotated[str | None, Parameter(help="default: the profile's own place")] = None,
     study: Annotated[str | None, Parameter(help="default: as before")] = None,
     storage: Annotated[str | None, Parameter(help="Optuna storage URL; one with a password is not remembered")] = None,

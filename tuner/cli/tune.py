@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
+from tuner.cli.numbers import WHOLE
+
 TRAFFIC = Group("The traffic", sort_key=2)
 SEARCH = Group("The search", sort_key=3)
 PLACES = Group("Where things go", sort_key=4)
@@ -26,15 +28,15 @@ def tune(
     max_loss: Annotated[
         float | None, Parameter(group=TRAFFIC, help="most that the metric may lose against float32; default: 0.01")
     ] = None,
-    batch_size: Annotated[int, Parameter(group=TRAFFIC, help="rows of one call")] = 1,
+    batch_size: Annotated[int, WHOLE, Parameter(group=TRAFFIC, help="rows of one call")] = 1,
     lengths: Annotated[str, Parameter(group=TRAFFIC, help="tokens, e.g. 128,512, or a file of lengths")] = "128",
-    concurrency: Annotated[int, Parameter(group=TRAFFIC, help="callers at once")] = 1,
+    concurrency: Annotated[int, WHOLE, Parameter(group=TRAFFIC, help="callers at once")] = 1,
     rate: Annotated[
         float | None, Parameter(group=TRAFFIC, help="calls a second, Poisson; latency from the scheduled arrival")
     ] = None,
     budget: Annotated[str, Parameter(group=SEARCH, help="wall time, e.g. 90s, 15m, 1h")] = "15m",
-    trials: Annotated[int | None, Parameter(group=SEARCH, help="most trials")] = None,
-    seed: Annotated[int, Parameter(group=SEARCH)] = 0,
+    trials: Annotated[int | None, WHOLE, Parameter(group=SEARCH, help="most trials")] = None,
+    seed: Annotated[int, WHOLE, Parameter(group=SEARCH)] = 0,
     sampler: Annotated[str, Parameter(group=SEARCH, help="auto, tpe, random or brute")] = "auto",
     backends: Annotated[str | None, Parameter(group=SEARCH, help="a,b; default: all that are installed")] = None,
     space: Annotated[
