@@ -1,14 +1,18 @@
 """One suite over every installed backend, through its entry point."""
 
+import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tuner.backends.base import Backend, Context, Session, Unsupported
 from tuner.errors import UsageError
+from tuner.models.onnx_files import find_graph
+from tuner.models.sources import locate
 from tuner.plugins import entry_points_of, plugin
 
 NAMES = list(entry_points_of("tuner.backends"))
@@ -132,6 +136,21 @@ def test_unreadable_artifact_is_unsupported(backend, context, tmp_path):
     with pytest.raises(Unsupported) as caught:
         backend.open(tmp_path, backend.SessionSettings(), context)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_suffix_in_capitals_is_opened(name, tiny_bert, tiny_onnx, context, tmp_path):
+    """GOOD.ONNX is a model as good.onnx is, to whatever says what it is and to the engines."""
+    file = Path(shutil.copytree(tiny_onnx, tmp_path / "export") / "model.onnx").rename(
+        tmp_path / "export" / "GOOD.ONNX"
+    )
+    assert (locate(str(file)).kind, find_graph({"source": file}, "a step")) == ("onnx", file)
+    engine = plugin("tuner.backends", name)
+    session = engine.open(file, engine.SessionSettings(), context)
+    sample, reference = next(iter(tiny_bert.compared()))
+    answer = session.run(sample)["last_hidden_state"]
+    session.close()
+    assert np.allclose(answer, reference["last_hidden_state"], atol=0.05)
 
 
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino"])

@@ -139,7 +139,7 @@ class OnnxRuntime:
             Unsupported: There is no ONNX file, or the library refuses it.
         """
         file = artifact / "model.onnx" if artifact.is_dir() else artifact
-        if file.suffix != ".onnx" or not file.is_file():
+        if file.suffix.lower() != ".onnx" or not file.is_file():
             raise Unsupported(f"ONNX Runtime needs an .onnx file, not {artifact}: build step onnx_export makes one")
         return OnnxRuntimeSession(file, cast("OnnxRuntimeSettings", settings))
 

@@ -122,10 +122,10 @@ class OpenVino:
             Unsupported: There is no such file, or the library refuses it.
         """
         files = [artifact / "model.xml", artifact / "model.onnx"] if artifact.is_dir() else [artifact]
-        file = next((file for file in files if file.suffix in {".xml", ".onnx"} and file.is_file()), None)
+        file = next((file for file in files if file.suffix.lower() in {".xml", ".onnx"} and file.is_file()), None)
         if file is None:
             raise Unsupported(f"OpenVINO needs an .xml or .onnx file, not {artifact}: build step onnx_export makes one")
-        if file.suffix == ".onnx":
+        if file.suffix.lower() == ".onnx":
             try:
                 file = settle(file, Path(context.cache_dir) / "settled" / context.model.sha256[:16])
             except UsageError as error:

@@ -26,7 +26,7 @@ def find_graph(inputs: Mapping[str, Path], what: str) -> Path:
     """
     place = inputs.get("onnx_export", inputs["source"])
     file = place / "model.onnx" if place.is_dir() else place
-    if file.suffix != ".onnx" or not file.is_file():
+    if file.suffix.lower() != ".onnx" or not file.is_file():
         raise Unsupported(f"{what} needs an .onnx file, not {place}")
     return file
 
