@@ -174,4 +174,8 @@ def _classify(path: Path, model: str) -> Located:
         raise UsageError(
             f"{model} is no model that is known here: give a Hugging Face directory, *.onnx, *.xml or *.gguf"
         )
+    if not path.is_file():
+        raise UsageError(
+            f"{model} is neither a file nor a directory: a model is read more than once, save it to a file"
+        )
     return Located(kind, path)

@@ -1,5 +1,6 @@
 """Where a model is, from the words the user typed."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -50,6 +51,13 @@ def test_unknown_suffix_is_refused(tmp_path):
     file.touch()
     with pytest.raises(UsageError, match=r"is no model that is known here"):
         locate(str(file))
+
+
+def test_pipe_is_refused(tmp_path):
+    """A named pipe would be waited for without end."""
+    os.mkfifo(tmp_path / "model.onnx")
+    with pytest.raises(UsageError, match="neither a file nor a directory"):
+        locate(str(tmp_path / "model.onnx"))
 
 
 def test_python_models_need_trust():
