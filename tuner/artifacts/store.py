@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 from pydantic import Field
@@ -18,6 +19,8 @@ from tuner.records.profile import ArtifactFile
 
 MANIFEST = "artifact.json"
 FAILURE = "failure.json"
+PROGRAM = "autotune-cpu"
+"""The distribution that this program is installed as."""
 
 
 class Manifest(Record):
@@ -30,6 +33,13 @@ class Manifest(Record):
     files: tuple[ArtifactFile, ...]
     settings: dict[str, Scalar] = Field(default_factory=dict)
     weight_bytes: int | None = None
+
+
+class KnownFailure(Record):
+    """A build that failed, and the version of this program that tried it: another may succeed."""
+
+    tuner_version: str
+    failure: Failure
 
 
 class Store:
@@ -78,18 +88,20 @@ class Store:
                 yield Manifest.from_json(file.read_bytes(), source=str(file))
 
     def failure(self, key: str) -> Failure | None:
-        """Return the remembered failure of a build."""
+        """Return the remembered failure of a build by this version of the program."""
         try:
-            return Failure.from_json((self.path(key) / FAILURE).read_bytes(), source=FAILURE)
+            known = KnownFailure.from_json((self.path(key) / FAILURE).read_bytes(), source=FAILURE)
         except Exception:  # noqa: BLE001 - absent or damaged: then it is simply tried again
             return None
+        return known.failure if known.tuner_version == version(PROGRAM) else None
 
     def remember_failure(self, key: str, failure: Failure) -> None:
         """Remember that this build fails here; a full disk only means that it is tried again."""
         directory = self.path(key)
+        known = KnownFailure(tuner_version=version(PROGRAM), failure=failure)
         with contextlib.suppress(OSError):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomically(directory / FAILURE, failure.to_json(indent=1).encode())
+            write_atomically(directory / FAILURE, known.to_json(indent=1).encode())
 
     def discard(self, key: str) -> None:
         """Remove an entry."""

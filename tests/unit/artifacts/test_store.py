@@ -8,12 +8,14 @@ import sys
 
 import pytest
 
+from tuner.artifacts import store as store_module
 from tuner.artifacts.places import cache_directory
 from tuner.artifacts.store import FAILURE, MANIFEST, Store, sha256_of, write_atomically
 from tuner.errors import HostError
 from tuner.records.measurement import Failure
 
 KEY = "ab" + "0" * 62
+OTHER_KEY = "cd" + "0" * 62
 
 
 @pytest.fixture
@@ -134,6 +136,14 @@ def test_failure_is_remembered(store):
     failure = Failure(stage="build", kind="timeout", message="no answer within 900 s")
     store.remember_failure(KEY, failure)
     assert store.failure(KEY) == failure
+
+
+def test_failure_of_another_version_is_forgotten(store, monkeypatch):
+    """What an older version of this program could not build is tried again; what it built is not built again."""
+    put(store, OTHER_KEY)
+    store.remember_failure(KEY, Failure(stage="build", kind="error", message="a bug of ours"))
+    monkeypatch.setattr(store_module, "version", lambda _: "99.0")
+    assert (store.failure(KEY), store.find(OTHER_KEY) is not None) == (None, True)
 
 
 def test_failure_is_no_entry(store):
