@@ -211,6 +211,15 @@ def test_full_disk_while_preparing(make_workshop):
         make_workshop(FULL).workshop.prepare(Workload(task="forward"), None, max_samples=4, sample_budget_s=1.0)
 
 
+def test_relative_data_are_found_by_the_worker(make_workshop, tmp_path, monkeypatch):
+    """The worker works in another directory: it is told the whole path of the data, from where the user is."""
+    made = make_workshop(TrialError("prepare", "error", "stop"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="stop"):
+        made.workshop.prepare(Workload(task="forward"), "rows.npz", max_samples=4, sample_budget_s=1.0)
+    assert [command.data for command in made.asked] == [str(tmp_path / "rows.npz")]
+
+
 @pytest.mark.parametrize("kind", ["error", "unsupported", "incorrect"])
 def test_preparing_that_fails_is_the_users(make_workshop, kind):
     """What is wrong with model or data is said as it is."""
