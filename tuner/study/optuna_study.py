@@ -13,9 +13,9 @@ from optuna.trial import Trial, TrialState
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 
-from tuner.errors import HostError
+from tuner.errors import HostError, UsageError
 from tuner.space.domains import Domain
 from tuner.space.parameters import Value
 from tuner.space.resolved import ResolvedSpace
@@ -36,10 +36,30 @@ def database_url(directory: Path, storage: str | None, number: int = 1) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return the URL without its password, for messages."""
-    with contextlib.suppress(SQLAlchemyError):
-        return make_url(url).render_as_string(hide_password=True)
-    return "the storage"
+    """Return the URL without its password and without its options (which may hold one), for messages."""
+    with contextlib.suppress(SQLAlchemyError, ValueError):
+        return make_url(url).set(query={}).render_as_string(hide_password=True)
+    return "that is no URL"
+
+
+def check_storage(url: str, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
+    """Open a storage of the user's once, before anything is measured; it gets its tables if it has none.
+
+    Raises:
+        UsageError: Not a database URL, or of a kind that is not known.
+        HostError: No driver for it is installed, or as `open_storage`.
+    """
+    try:
+        open_storage(Path(), url, lock_wait_s=lock_wait_s)[1].engine.dispose()
+    except ArgumentError as error:
+        raise UsageError(f"--storage {shown_url(url)}: {error}; write for example sqlite:////data/tuning.db") from None
+    except ValueError:  # its text may hold a part of the password
+        raise UsageError("--storage: no database URL: its port cannot be read") from None
+    except ImportError as error:
+        raise HostError(
+            f"--storage {shown_url(url)}: its driver is not installed ({error.__cause__ or error}): "
+            "install it, or leave --storage out"
+        ) from None
 
 
 @contextlib.contextmanager
@@ -51,6 +71,8 @@ def storage_errors(url: str) -> Iterator[None]:
     """
     try:
         yield
+    except ArgumentError:  # says nothing of the database: the URL is wrong
+        raise
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError) as error:
         cause = " ".join(str(error.__cause__ or error).split())[:200]
         raise HostError(

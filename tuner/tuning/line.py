@@ -61,6 +61,10 @@ def run(request: TuneRequest, on_event: OnEvent, *, earlier: Earlier | None = No
     store = Store(cache_dir)
     host = detect()
     plan = make_plan(request, host, cache_dir)
+    if request.storage is not None:
+        from tuner.study.optuna_study import check_storage  # Optuna is slow to import
+
+        check_storage(request.storage)
     study = open_study(plan, on_event)
     with study.in_use():
         profile = stored_profile(study, plan)

@@ -7,8 +7,8 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from tuner.errors import HostError
-from tuner.study.optuna_study import LOCK_WAIT_S, database_url, shown_url
+from tuner.errors import HostError, UsageError
+from tuner.study.optuna_study import LOCK_WAIT_S, check_storage, database_url, shown_url
 
 
 def told(book):
@@ -169,6 +169,34 @@ def test_studies_share_a_storage_of_the_user(space, config, make_book, make_reco
 def test_password_is_not_shown():
     """A password in a storage URL never reaches a message."""
     assert "secret" not in shown_url("postgresql://me:secret@host/db")
+    assert "secret" not in shown_url("postgresql://host/db?password=secret")
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "message"),
+    [
+        ("nonsense", UsageError, r"--storage that is no URL: Could not parse"),
+        ("", UsageError, r"--storage that is no URL: Could not parse"),
+        ("redis://me:secret@host/1", UsageError, r"redis://me:\*\*\*@host/1: Can't load plugin"),
+        ("postgresql://me:secret@host:secret/db", UsageError, r"its port cannot be read"),
+        ("postgresql://me:secret@host/db", HostError, r"//me:\*\*\*@host/db: its driver is not installed .No module"),
+        ("sqlite:////there-is-none/secret.db", HostError, r"unable to open database file"),
+    ],
+)
+def test_storage_that_cannot_be_used(url, kind, message):
+    """What is wrong with --storage is said before anything is measured, and no password with it."""
+    with pytest.raises(kind, match=message) as caught:
+        check_storage(url)
+    assert ":secret" not in str(caught.value)
+
+
+def test_storage_that_can_be_used(tmp_path):
+    """A new database file is made, with its tables; checking it again changes nothing."""
+    url = f"sqlite:///{tmp_path / 'mine.db'}"
+    check_storage(url)
+    check_storage(url)
+    with sqlite3.connect(tmp_path / "mine.db") as database:
+        assert database.execute("SELECT count(*) FROM studies").fetchone() == (0,)
 
 
 def test_default_storage_is_in_the_study(tmp_path):
