@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from tuner.artifacts.places import refuse_foreign
 from tuner.errors import HostError, UsageError
 from tuner.records.base import Record, Scalar
 from tuner.records.measurement import Failure
@@ -49,7 +50,9 @@ class Store:
         self.root = root
         self.directory = root / "artifacts"
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            refuse_foreign(root)
+            self.directory.mkdir(mode=0o700, exist_ok=True)
             probe = self.directory / f".writable-{os.getpid()}"
             probe.write_bytes(b"")
             probe.unlink()

@@ -48,7 +48,8 @@ def _remember(entry: Path, content: Mapping[str, object]) -> None:
     """Write `entry` atomically; a cache that cannot be written only costs time."""
     temporary = entry.with_suffix(f".{os.getpid()}")
     try:
-        entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        entry.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # the mode is for the last part only
+        entry.parent.mkdir(exist_ok=True, mode=0o700)
         temporary.write_text(json.dumps(content))
         temporary.replace(entry)
     except OSError:

@@ -247,6 +247,35 @@ def test_store_is_private(store):
     assert modes == {"0o0"}
 
 
+@pytest.mark.parametrize("spoil", ["nothing", "group writes", "all write", "a link"])
+def test_fallback_that_others_may_write_is_refused(tmp_path, monkeypatch, spoil):
+    """Below the temporary directory anyone may have made our cache before us, and filled it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    place = cache_directory(None, {})
+    if spoil == "nothing":
+        assert Store(place).root.stat().st_mode & 0o777 == 0o700
+        assert Store(place).root == place
+        return
+    if spoil == "a link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        place.symlink_to(tmp_path / "elsewhere")
+    else:
+        place.mkdir()
+        place.chmod(0o777 if spoil == "all write" else 0o770)
+    with pytest.raises(HostError, match=r"is not this user's alone.*--cache-dir"):
+        Store(place)
+    assert list(place.iterdir()) == []
+
+
+def test_cache_of_another_owner_is_refused(tmp_path, monkeypatch):
+    """The same where another user owns it; a directory that the user names is the user's own business."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("os.getuid", lambda: 4242)
+    with pytest.raises(HostError, match="another owner"):
+        Store(cache_directory(None, {}))
+    assert Store(tmp_path / "named").directory.is_dir()
+
+
 def test_cache_option_wins(tmp_path):
     """--cache-dir is taken as it is, made absolute."""
     assert cache_directory(str(tmp_path), {"XDG_CACHE_HOME": "/x"}) == tmp_path
