@@ -119,7 +119,7 @@ def expected_trial_s(session: TuningSession) -> float:
 
 
 def say_trial(session: TuningSession, record: TrialRecord) -> None:
-    """Report one trial."""
+    """Report one trial; its ratio to the baseline is below 1 where it is better, also for throughput."""
     config = record.config
     name = f"#{record.number} {config.backend} {config.chain()} " + " ".join(
         f"{k}={v}" for k, v in config.session.items()
@@ -135,4 +135,5 @@ def say_trial(session: TuningSession, record: TrialRecord) -> None:
         marks += [f"misses {broken[0]}"] if broken else []
         marks += ["best so far"] if incumbent is not None and incumbent.config == config else []
         text = f"{name}: {figure}" + (f" ({', '.join(marks)})" if marks else "")
-    session.say("trial", text, number=record.number, state=record.state, value=record.value)
+    ratio = math.exp(record.value) if record.value is not None and record.state != "failed" else None
+    session.say("trial", text, number=record.number, state=record.state, ratio_to_baseline=ratio)

@@ -159,7 +159,9 @@ class TuningSession:
         """Return the target's figure as a progress line shows it (the summary formats for real)."""
         value = figure(measurement, self.plan.objective.target)
         if value is None:
-            return "no figure"
+            p50 = measurement.latency_s.p50
+            known = f"p50 {p50 * 1e3:.3g} ms, " if p50 is not None else ""
+            return f"{known}{self.plan.objective.target} not known yet"
         if self.plan.objective.target.endswith("_bytes"):
             return f"{value / 2**20:.0f} MiB"
         return f"{value:.4g}/s" if self.plan.objective.direction == "maximize" else f"{value * 1e3:.3g} ms"
