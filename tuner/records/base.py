@@ -1,5 +1,6 @@
 """The base of all records: frozen, strict, digestible; it knows no field of any of them."""
 
+import codecs
 import hashlib
 import json
 from collections.abc import Mapping
@@ -43,13 +44,14 @@ class Record(BaseModel):
 
     @classmethod
     def from_json(cls, text: str | bytes, *, source: str = "record") -> Self:
-        """Read strict JSON.
+        """Read strict JSON; a mark of the byte order, which some editors put in front, is no part of it.
 
         Raises:
             UsageError: Not JSON, an unknown or missing key, a wrong type; names `source` and the first bad key.
         """
+        plain = text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(codecs.BOM_UTF8)
         try:
-            return cls.model_validate_json(text, extra=cls.unknown_keys)
+            return cls.model_validate_json(plain, extra=cls.unknown_keys)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "top level"

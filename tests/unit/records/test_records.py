@@ -49,6 +49,12 @@ def test_digest_survives_a_file():
     assert Config.from_json(config.to_json()).digest() == config.digest()
 
 
+def test_mark_of_the_byte_order():
+    """What an editor puts in front of a file is no part of the JSON, in bytes or text."""
+    text = "\ufeff" + Config(backend="fake").to_json()
+    assert Config.from_json(text) == Config.from_json(text.encode()) == Config(backend="fake")
+
+
 def test_records_are_frozen():
     """Nothing changes a record once it is made."""
     with pytest.raises(ValidationError, match="frozen"):
