@@ -6,19 +6,25 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tuner.errors import HostError
+from tuner.errors import HostError, UsageError
 
 
 def cache_directory(option: str | None, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the cache directory: the option, else $XDG_CACHE_HOME/autotune, else ~/.cache/autotune.
 
-    A user without a usable home (a random UID in a container) gets a directory of its own below the temporary one.
+    A user without a usable home (a random UID in a container) gets a directory of its own below the temporary one. A
+    relative $XDG_CACHE_HOME is ignored, as its specification asks.
+
+    Raises:
+        UsageError: The option is empty.
     """
-    if option:
+    if option is not None:
+        if not option:
+            raise UsageError("--cache-dir is empty: name a directory or leave it out")
         return Path(option).expanduser().absolute()
-    base = environ.get("XDG_CACHE_HOME")
-    if base:
-        return Path(base).absolute() / "autotune"
+    base = Path(environ.get("XDG_CACHE_HOME") or ".")
+    if base.is_absolute():
+        return base / "autotune"
     home = Path(environ.get("HOME") or "/nonexistent")
     if home.is_dir() and os.access(home, os.W_OK) and home != Path("/"):
         return home / ".cache" / "autotune"

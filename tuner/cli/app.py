@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 from rich.console import Console
@@ -38,6 +39,8 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "cache": cache,
     "doctor": doctor,
 }
+CLOSE = 0.7
+"""How alike a word must be to be what was meant: less, and --metric would be --trials."""
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 
@@ -88,15 +91,28 @@ def answer(argv: Sequence[str]) -> int:
             return 0
         raise
     except Exception as error:  # noqa: BLE001 - the last resort: a bug is said to be one
-        if isinstance(error, OSError) and error.errno in FULL:
-            return complain(
-                f"{error.filename or 'the output'} cannot be written: {error.strerror}", HostError.exit_code
-            )
-        return complain(
-            f"a bug of autotune: {type(error).__name__}: {error}; "
-            "run again with AUTOTUNE_DEBUG=1 and report the traceback",
-            EXIT_BUG,
-        )
+        return complain_of_a_surprise(error)
+
+
+def complain_of_a_surprise(error: Exception) -> int:
+    """Say what no command expected: a full disk, a current directory that was removed, else a bug of ours."""
+    if isinstance(error, FileNotFoundError) and not has_directory():
+        return complain("the current directory is gone: change to one that exists", HostError.exit_code)
+    if isinstance(error, OSError) and error.errno in FULL:
+        return complain(f"{error.filename or 'the output'} cannot be written: {error.strerror}", HostError.exit_code)
+    return complain(
+        f"a bug of autotune: {type(error).__name__}: {error}; run again with AUTOTUNE_DEBUG=1 and report the traceback",
+        EXIT_BUG,
+    )
+
+
+def has_directory() -> bool:
+    """Say whether the current directory still exists."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def dispatch(argv: list[str]) -> int:
@@ -112,13 +128,17 @@ def dispatch(argv: list[str]) -> int:
     if argv[0].startswith("-"):
         argv = ["tune", *argv]
     elif argv[0] not in COMMANDS:
-        near = difflib.get_close_matches(argv[0], COMMANDS, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(argv[0], COMMANDS, n=1, cutoff=CLOSE)
         hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(COMMANDS)}"
+        if Path(argv[0]).exists():
+            hint = f"to tune what is there, write --model {argv[0]}"
         raise UsageError(f"unknown command {argv[0]!r}: {hint}")
     try:
         command, bound, _ = app.parse_args(argv, exit_on_error=False, print_error=False)
     except MissingArgumentError as error:
         refuse_unknown_options(app, argv)
+        if argv[0] == "tune" and argv[1:] and not argv[1].startswith("-"):
+            raise UsageError(f"{argv[1]}: belongs to no option: did you mean --model {argv[1]}?") from error
         raise UsageError(one_line(error)) from error
     except CycloptsError as error:
         raise UsageError(one_line(error)) from error
@@ -138,7 +158,7 @@ def refuse_unknown_options(app: App, argv: list[str]) -> None:
             return
         name = word.partition("=")[0]
         if name.startswith("--") and name not in known and name not in ("--help", "--version"):
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            near = difflib.get_close_matches(name, known, n=1, cutoff=CLOSE)
             raise UsageError(f"unknown option {name}" + (f": did you mean {near[0]}?" if near else ""))
 
 
@@ -146,7 +166,7 @@ def one_line(error: CycloptsError) -> str:
     """Return an error of the option parser as one line of ours."""
     if isinstance(error, UnknownOptionError) and error.token is not None:
         names = [name for argument in (error.argument_collection or ()) for name in argument.names]
-        near = difflib.get_close_matches(error.token.keyword or "", names, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(error.token.keyword or "", names, n=1, cutoff=CLOSE)
         return f"unknown option {error.token.keyword}" + (f": did you mean {near[0]}?" if near else "")
     if isinstance(error, UnusedCliTokensError):
         words = " ".join(error.unused_tokens or ())

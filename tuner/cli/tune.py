@@ -18,8 +18,8 @@ def tune(
     model: Annotated[str, Parameter(help="directory, .onnx, .xml, pkg:MODULE/SUBDIR, py:MODULE:FUNCTION or hub id")],
     task: Annotated[str | None, Parameter(help="Hugging Face task name or forward; default: from the model")] = None,
     target: Annotated[str, Parameter(help="p50 p90 p95 p99 mean throughput memory load_time or a path")] = "p50",
-    max: Annotated[list[str], Parameter(name="--max", help="PATH=V, e.g. latency_s.p99=30ms")] = [],  # noqa: A002, B006
-    min: Annotated[list[str], Parameter(name="--min", help="PATH=V, e.g. fidelity.cosine_min=0.999")] = [],  # noqa: A002, B006
+    max: Annotated[list[str], Parameter(name="--max", help="PATH=V, e.g. latency_s.p99=30ms", negative="")] = [],  # noqa: A002, B006
+    min: Annotated[list[str], Parameter(name="--min", help="PATH=V, e.g. fidelity.cosine_min=0.999", negative="")] = [],  # noqa: A002, B006
     constraint: Annotated[list[str], Parameter(help="quoted, e.g. 'load_s <= 5s'", negative="")] = [],  # noqa: B006
     data: Annotated[str | None, Parameter(group=TRAFFIC, help=".jsonl, .txt or .npz; default: built-in texts")] = None,
     metric: Annotated[

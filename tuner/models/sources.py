@@ -16,6 +16,7 @@ CODE = "py:"
 SUFFIXES: dict[str, ModelKind] = {".onnx": "onnx", ".xml": "openvino", ".gguf": "gguf"}
 OTHER_FILES = {".bin", ".h5", ".json", ".msgpack", ".pb", ".pt", ".pth", ".py", ".safetensors", ".tflite", ".toml"}
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+HUB_PAGE = re.compile(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)")
 HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 HUB_FILES_PICKLED = [*HUB_FILES, "pytorch_model*.bin"]
 
@@ -37,6 +38,11 @@ def locate(model: str, *, allow_network: bool = True, trust_code: bool = False) 
         UsageError: Nothing is there, it is of no known kind, or it would run code that is not trusted.
         HostError: The hub cannot be reached and its cache does not hold the model.
     """
+    if not model.strip():
+        raise UsageError("the model's name is empty: give a directory, a file or a hub id")
+    page = HUB_PAGE.match(model)
+    if page:
+        raise UsageError(f"{model} is a page of the hub: give the model's hub id, {page[1]}")
     if model.startswith(CODE):
         require_trust(model, trust_code=trust_code)
         return Located("python", locate_function(model))

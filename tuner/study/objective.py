@@ -68,7 +68,7 @@ def known_path(text: str, *, what: str) -> str:
     if text in known:
         return text
     choices = (*SHORT_TARGETS, *known)
-    near = difflib.get_close_matches(text, choices, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(text, choices, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(SHORT_TARGETS)}"
     raise UsageError(f"unknown {what} {text!r}: {hint}")
 

@@ -41,7 +41,7 @@ def check_backends(names: tuple[str, ...] | None) -> tuple[str, ...]:
         raise UsageError(f"--backends names none: choose from {', '.join(known)}")
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
             raise UsageError(
                 f"unknown backend {name!r}: " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
             )

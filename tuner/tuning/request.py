@@ -53,11 +53,14 @@ def make_request(options: Mapping[str, object]) -> TuneRequest:
     """Return the request of options by name; lists may stand for tuples and paths for texts.
 
     Raises:
-        UsageError: An unknown option, a missing one, or a value of another type or out of range.
+        UsageError: An unknown option, a missing one, or a value that is empty, of another type or out of range.
     """
     unknown = sorted(set(options) - set(TuneRequest.model_fields))
     if unknown:
         raise UsageError(f"tune() has no option {unknown[0]!r}; it takes {', '.join(TuneRequest.model_fields)}")
+    empty = next((name for name, value in options.items() if value == ""), None)
+    if empty is not None:
+        raise UsageError(f"option {empty} is empty: give a value or leave it out")
     try:
         return TuneRequest.model_validate({name: plain(value) for name, value in options.items()})
     except ValidationError as error:

@@ -286,9 +286,10 @@ def test_cache_in_xdg():
     assert str(cache_directory(None, {"XDG_CACHE_HOME": "/x"})) == "/x/autotune"
 
 
-def test_cache_in_home(tmp_path):
-    """Without that, the home directory."""
-    assert cache_directory(None, {"HOME": str(tmp_path)}) == tmp_path / ".cache" / "autotune"
+@pytest.mark.parametrize("xdg", [{}, {"XDG_CACHE_HOME": ""}, {"XDG_CACHE_HOME": "relative"}])
+def test_cache_in_home(tmp_path, xdg):
+    """Without that, or where it is relative, the home directory."""
+    assert cache_directory(None, {"HOME": str(tmp_path)} | xdg) == tmp_path / ".cache" / "autotune"
 
 
 @pytest.mark.parametrize("home", [{}, {"HOME": "/"}, {"HOME": "/nonexistent"}])

@@ -30,3 +30,45 @@ def test_whole_numbers_of_other_commands(capsys):
 def test_a_whole_number_is_taken(capsys):
     """The next thing is then looked at."""
     assert "does not exist" in refusal(capsys, "--model", "there-is-none.onnx", "--batch-size", "2", "--trials", "3")
+
+
+@pytest.mark.parametrize("option", ["--output", "--study", "--cache-dir", "--data", "--storage", "--task"])
+def test_empty_option(capsys, option):
+    """A variable of the shell that is not set does not silently mean the default."""
+    name = option.removeprefix("--").replace("-", "_")
+    assert f"option {name} is empty" in refusal(capsys, "--model", "there-is-none.onnx", option, "")
+
+
+def test_empty_cache_directory_of_other_commands(capsys):
+    """The same where a command takes nothing else."""
+    assert "--cache-dir is empty" in refusal(capsys, "cache", "--cache-dir", "")
+
+
+def test_model_without_its_option(capsys, tmp_path):
+    """A model that stands alone is shown with its option."""
+    assert refusal(capsys, "tune", "good.onnx").endswith("did you mean --model good.onnx?")
+    assert refusal(capsys, str(tmp_path)).endswith(f"write --model {tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [(("retune", "p.json", "--metric", "f1"), "--trials"), (("--model", "m", "--backends", "nope"), "openvino")],
+)
+def test_far_words_are_not_suggested(capsys, arguments, wrong):
+    """What shares a few letters with a known word was hardly meant by it."""
+    assert f"did you mean {wrong}" not in refusal(capsys, *arguments)
+
+
+@pytest.mark.parametrize("option", ["--empty-max", "--empty-min"])
+def test_no_odd_options(capsys, option):
+    """Options that the parser invents for lists are not there."""
+    assert f"unknown option {option}" in refusal(capsys, "--model", "m", option)
+
+
+def test_current_directory_is_gone(capsys, tmp_path, monkeypatch):
+    """A directory that was removed under the shell is one line, not a bug."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert run(["--model", "/there/is/none.onnx"]) == 3
+    assert capsys.readouterr().err == "autotune: the current directory is gone: change to one that exists\n"

@@ -24,6 +24,20 @@ def test_missing_file_is_never_a_hub_id(model):
         locate(model)
 
 
+@pytest.mark.parametrize("rest", ["", "/", "/tree/main", "?library=transformers"])
+def test_page_of_the_hub(rest):
+    """The address of a model's page is no model; its hub id is named."""
+    with pytest.raises(UsageError, match=r"give the model's hub id, org/name-1\.5$"):
+        locate(f"https://huggingface.co/org/name-1.5{rest}")
+
+
+@pytest.mark.parametrize("model", ["", " "])
+def test_empty_name(model):
+    """A variable of the shell that is not set is not the current directory."""
+    with pytest.raises(UsageError, match="name is empty"):
+        locate(model)
+
+
 def test_uncached_hub_id_needs_the_network():
     """Without network a hub id that is not cached is a host error that names it."""
     with pytest.raises(HostError, match=r"no-such-org/no-such-model-v1\.5 is not in the local cache"):
