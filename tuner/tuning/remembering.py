@@ -4,7 +4,7 @@ import re
 
 from tuner.tuning.request import TuneRequest
 
-_PASSWORD = re.compile(r"(://[^/\s:@]*):[^/\s@]+@")
+_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^\s@]+(?=@)|([?&]\w*(?:password|passwd|pwd)=)[^&\s]+", re.IGNORECASE)
 _NOT_KEPT = frozenset({"command", "trust_code", "trust_profile", "trust_remote_code"})
 """Trust is given by the one who runs a command, not by a file."""
 
@@ -21,4 +21,4 @@ def remembered(request: TuneRequest) -> dict[str, object]:
 
 def shown_command(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command line with passwords in URLs as asterisks."""
-    return tuple(_PASSWORD.sub(r"\1:***@", word) for word in command)
+    return tuple(_PASSWORD.sub(r"\1\2***", word) for word in command)

@@ -256,6 +256,20 @@ def test_defaults_are_not_remembered():
     assert remembered(TuneRequest(model="m")) == {"model": "m"}
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("mysql://db/x?user=me&password=s3cret&charset=utf8", "mysql://db/x?user=me&password=***&charset=utf8"),
+        ("postgresql://db/x?sslpassword=s3cret", "postgresql://db/x?sslpassword=***"),
+        ("postgresql://me:s3/cret@db/x", "postgresql://me:***@db/x"),
+    ],
+)
+def test_odd_passwords_are_not_remembered(url, shown):
+    """Nor one among the options of a URL, nor one with a slash in it."""
+    assert remembered(TuneRequest(model="m", storage=url)) == {"model": "m"}
+    assert shown_command((f"--storage={url}",)) == (f"--storage={shown}",)
+
+
 def test_passwords_are_not_remembered():
     """A storage with a password stands in no profile; one without does."""
     secret = TuneRequest(model="m", storage="postgresql://me:s3cret@db/x")
