@@ -15,6 +15,7 @@ import numpy as np
 
 from tuner.errors import Unsupported, UsageError
 from tuner.models.functions import Examples, call_function, named_examples, specs_of, weights_digest
+from tuner.models.linears import unseen
 from tuner.models.variants import Precision, adapted
 from tuner.models.wording import one_line
 from tuner.records.model import ModelFacts, TensorSpec
@@ -129,13 +130,8 @@ def live_module(
         options["attn_implementation"] = attention
     opener = getattr(transformers, _class_name(facts))
     try:
-        try:
-            model, report = opener.from_pretrained(facts.path, output_loading_info=True, **options)
-        except ValueError as error:
-            if attention != "sdpa" or "attn_implementation" not in str(error):
-                raise
-            del options["attn_implementation"]
-            model, report = opener.from_pretrained(facts.path, output_loading_info=True, **options)
+        with unseen(Path(facts.path)):
+            model, report = _opened(opener, facts.path, options)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError) as error:
         raise Unsupported(
             f"transformers {transformers.__version__} cannot open {facts.source}: {one_line(error)}"
@@ -147,6 +143,18 @@ def live_module(
             "choose the --task the model was trained for"
         )
     return flattened(model.eval(), facts.task)
+
+
+def _opened(opener: Any, path: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - transformers is untyped
+    """Return the model and the report of its loading; a model without ``sdpa`` has its library's choice."""
+    try:
+        return opener.from_pretrained(path, output_loading_info=True, **options)
+    except ValueError as error:
+        if options.get("attn_implementation") != "sdpa" or "attn_implementation" not in str(error):
+            raise
+    return opener.from_pretrained(
+        path, output_loading_info=True, **{k: v for k, v in options.items() if k != "attn_implementation"}
+    )
 
 
 def _class_name(facts: ModelFacts) -> str:

@@ -24,6 +24,8 @@ class Package(Record):
         inputs: Names in the order the graphs take them.
         outputs: Names in the order they answer.
         long_outputs: Those whose axis 1 is the length.
+        precision: Of the weights and the computation; where no graph fits, of the eager model too.
+        computes: What the products are in, if that is another type.
         threads: OpenMP threads the code was made for.
         settings: Of the step that made it, as text, to be shown.
     """
@@ -32,6 +34,7 @@ class Package(Record):
     outputs: tuple[str, ...]
     long_outputs: tuple[str, ...]
     precision: str
+    computes: str | None = None
     threads: int = Field(ge=1)
     shapes: tuple[PackagedShape, ...]
     settings: dict[str, str | int | bool | None] = Field(default_factory=dict)

@@ -70,6 +70,8 @@ class AotInductor:
     distributions: ClassVar[tuple[str, ...]] = ("torch", "transformers")
     uses_data: ClassVar[bool] = True
     native: ClassVar[bool] = True
+    computes: ClassVar[str | None] = None
+    """What the products are in, where the precision does not say it."""
 
     def installed(self) -> dict[str, str] | None:
         """Return versions of what compiles."""
@@ -87,8 +89,6 @@ class AotInductor:
         """
         import torch
 
-        from tuner.models.live import open_live
-
         chosen = cast("AotInductorSettings", settings)
         if compiler() is None:
             raise Unsupported("ahead-of-time compiling needs a C++ compiler: install g++, or name one in CXX")
@@ -98,8 +98,7 @@ class AotInductor:
         prepared = Prepared.from_json((inputs["prepared"] / "prepared.json").read_bytes(), source="prepared.json")
         if chosen.threads is not None:
             torch.set_num_threads(chosen.threads)
-        attention = None if prepared.model.kind == "python" else chosen.attention
-        live = open_live(prepared.model, chosen.precision, attention, channels_last=chosen.channels_last)
+        live = self.opened(prepared, chosen)
         names = tuple(spec.name for spec in live.inputs)
         batches = distinct_batches(inputs["prepared"] / "inputs.npz", names)
         if chosen.shapes == "static" and len(batches) > MOST_SHAPES:
@@ -128,6 +127,7 @@ class AotInductor:
             outputs=outputs,
             long_outputs=_long_outputs(live, batches[0]),
             precision=chosen.precision,
+            computes=self.computes,
             threads=torch.get_num_threads(),
             shapes=tuple(made),
             settings=chosen.model_dump(mode="json"),
@@ -135,6 +135,17 @@ class AotInductor:
         )
         shutil.rmtree(directory / "inductor", ignore_errors=True)
         (directory / "package.json").write_text(package.to_json(indent=1))
+
+    def opened(self, prepared: Prepared, chosen: AotInductorSettings) -> "Live":
+        """Open the model that is compiled.
+
+        Raises:
+            Unsupported: It cannot be opened so.
+        """
+        from tuner.models.live import open_live
+
+        attention = None if prepared.model.kind == "python" else chosen.attention
+        return open_live(prepared.model, chosen.precision, attention, channels_last=chosen.channels_last)
 
 
 def distinct_batches(file: Path, names: tuple[str, ...]) -> list[Batch]:

@@ -10,6 +10,7 @@ from tuner.plugins import entry_points_of
 
 AMX = ("amx_bf16", "amx_int8", "amx_tile", "avx2", "avx512_bf16", "avx512_vnni", "avx_vnni", "fma")
 AVX2 = ("avx2", "fma")
+VNNI = ("avx2", "avx512_bf16", "avx512_vnni", "fma")
 ARM = ("asimd", "asimddp", "asimdhp", "bf16", "i8mm")
 HOSTS = {
     "one_cpu": {"n_cores": 1, "isa": AVX2},
@@ -119,10 +120,22 @@ def test_precisions_need_instructions(on_host, isa, pytorch, openvino):
 
 def test_missing_precision_is_said_once(on_host):
     """One notice a backend says what is left out, why, and how to try it all the same."""
-    notices = [notice for notice in on_host(2, isa=AVX2).notices if "pytorch" in notice.detail]
+    notices = [notice for notice in on_host(2, isa=AVX2).notices if "pytorch: session." in notice.detail]
     assert [notice.code for notice in notices] == ["value_dropped"]
     assert "emulate" in notices[0].detail
     assert notices[0].remedy == "--fix session.precision=bfloat16 tries it all the same"
+
+
+@pytest.mark.parametrize(
+    ("isa", "reason"), [(AMX, "beside AMX"), (AVX2, "no int8"), (ARM, "no int8"), (("avx_vnni",), ""), (VNNI, "")]
+)
+def test_compiled_int8_is_for_cpus_between(on_host, isa, reason):
+    """PyTorch's int8 is searched where there are instructions for it and no AMX; elsewhere a notice says why not."""
+    space = on_host(2, isa=isa)
+    is_offered = ("pytorch", "aot_int8") in {(one["backend"], one["artifact.chain"]) for one in space.artifact_points()}
+    said = [notice.detail for notice in space.notices if "aot_int8" in notice.detail]
+    assert (is_offered, len(said)) == (not reason, bool(reason))
+    assert all(reason in detail for detail in said)
 
 
 @pytest.mark.parametrize(("isa", "is_offered"), [(AMX, False), (AVX2, True), (ARM, False), (("avx_vnni",), False)])

@@ -57,7 +57,7 @@ class PackagedSession:
         unverified = ["attention"] if self._settings.attention is not None else []
         return {
             **threads.in_force(),
-            "precision": self._package.precision,
+            "precision": self._package.computes or self._package.precision,
             "attention": None,
             "compile_s": self._package.compile_s,
             "n_graphs": len(self._buckets),
