@@ -17,7 +17,8 @@ def pytorch_on(host):
     def resolved(length=512, concurrency=1, **changes):
         facts = facts_of_host(host.model_copy(update={"thp": "madvise", **changes}))
         workload = {"batch_size": 1, "max_length": length, "concurrency": concurrency}
-        space = load_space([space_file(name) for name in ("pytorch.toml", "aot_inductor.toml", "torchao_int8.toml", "process.toml")])
+        names = ("pytorch.toml", "aot_inductor.toml", "torchao_int8.toml", "process.toml")
+        space = load_space([space_file(name) for name in names])
         return space.resolve(facts, MODEL, workload, fixed={"session.precision": "float32", "session.threads": "2"})
 
     return resolved
