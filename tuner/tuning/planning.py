@@ -158,7 +158,7 @@ def workload_of(request: TuneRequest, model: ModelFacts) -> Workload:
     data = DataSource()
     if request.data is not None:
         n = check_data(request.data)
-        data = DataSource(source=request.data, sha256=digest_file(Path(request.data)), n=n)
+        data = DataSource(source=request.data, sha256=digest_file(Path(request.data).expanduser()), n=n)
     return Workload(
         task=model.task,
         lengths=request.lengths,

@@ -6,6 +6,7 @@ import pytest
 
 from tuner.errors import HostError, UsageError
 from tuner.hardware.detection import detect
+from tuner.models.digests import digest_file
 from tuner.records.config import Config
 from tuner.records.model import ModelFacts
 from tuner.tuning.planning import baseline_config, make_plan, workload_of
@@ -69,6 +70,14 @@ def test_data_is_part_of_the_traffic(tmp_path):
     ("kind", "backend"),
     [("huggingface", "pytorch"), ("python", "pytorch"), ("onnx", "onnxruntime"), ("openvino", "openvino")],
 )
+def test_data_below_the_home_directory(tmp_path, monkeypatch):
+    """A tilde works as in a shell, also through the Python call."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "rows.txt").write_text("a text\n")
+    found = workload_of(TuneRequest(model="m", data="~/rows.txt"), facts()).data
+    assert (found.n, found.sha256) == (1, digest_file(tmp_path / "rows.txt"))
+
+
 def test_baseline_is_the_librarys_default(kind, backend):
     """The baseline is the plain engine with nothing set."""
     assert baseline_config(None, facts(kind=kind)) == Config(backend=backend)
