@@ -64,9 +64,10 @@ def recorded(trace: Trace) -> Arena:
     return Arena(space, table, trace.course([config for config, point in known if point is not None]))
 
 
-def widened(trace: Trace, n_knobs: int = 6) -> Arena:
-    """Return the recorded points times `n_knobs` made-up switches, half of them without effect."""
+def widened(trace: Trace, n_points: int = 5000) -> Arena:
+    """Return the recorded points times made-up switches, half of them without effect: at least `n_points`."""
     base = recorded(trace)
+    n_knobs = max(1, int(np.ceil(np.log2(n_points / len(base.table)))))
     knobs = "\n".join(
         f'[process.env.MADE_UP_{knob}]\nkind = "choice"\nvalues = ["0", "1"]\n' for knob in range(n_knobs)
     )
