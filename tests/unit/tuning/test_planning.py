@@ -66,10 +66,6 @@ def test_data_is_part_of_the_traffic(tmp_path):
     assert (found.n, len(found.sha256)) == (2, 64)
 
 
-@pytest.mark.parametrize(
-    ("kind", "backend"),
-    [("huggingface", "pytorch"), ("python", "pytorch"), ("onnx", "onnxruntime"), ("openvino", "openvino")],
-)
 def test_data_below_the_home_directory(tmp_path, monkeypatch):
     """A tilde works as in a shell, also through the Python call."""
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -78,6 +74,10 @@ def test_data_below_the_home_directory(tmp_path, monkeypatch):
     assert (found.n, found.sha256) == (1, digest_file(tmp_path / "rows.txt"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [("huggingface", "pytorch"), ("python", "pytorch"), ("onnx", "onnxruntime"), ("openvino", "openvino")],
+)
 def test_baseline_is_the_librarys_default(kind, backend):
     """The baseline is the plain engine with nothing set."""
     assert baseline_config(None, facts(kind=kind)) == Config(backend=backend)
