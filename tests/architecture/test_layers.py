@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ENGINES = {"torch", "transformers", "onnx", "onnxruntime", "openvino", "ctranslate2"}
+ENGINES = {"torch", "transformers", "onnx", "onnxruntime", "openvino", "ctranslate2", "torchao"}
 LOADED = """
 import importlib, json, sys
 before = set(sys.modules)

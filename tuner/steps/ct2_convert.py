@@ -37,6 +37,7 @@ class Ct2Convert:
     name: ClassVar[str] = "ct2_convert"
     Settings: ClassVar[type[base.Settings]] = Ct2ConvertSettings
     after: ClassVar[tuple[str, ...]] = ()
+    build_guess_s: ClassVar[tuple[float, float]] = (8.0, 25.0)
     distributions: ClassVar[tuple[str, ...]] = ("ctranslate2", "torch", "transformers")
     extra: ClassVar[str] = "ctranslate2"
 
