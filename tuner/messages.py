@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from tuner.errors import FailureKind, ProtocolError
 from tuner.records.base import Record, Scalar
@@ -194,7 +194,7 @@ class BlockDone(Record):
     """A block of timed calls."""
 
     answer: Literal["block"] = "block"
-    latencies_s: tuple[Annotated[float, Field(ge=0)], ...]
+    latencies_s: tuple[FiniteFloat, ...]
     cpu_s: float
     wall_s: float
     discarded: int

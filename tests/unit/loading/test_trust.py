@@ -168,7 +168,8 @@ def test_native_code_of_another_users_cache(native, write):
         find_artifacts(read_profile(write(artifacts=[entry])), [base], own=base)
 
 
-def test_code_in_the_source(write):
-    """A model that is code of the profile's choice is not run."""
+def test_code_in_the_source(write, capsys):
+    """A model that is code of the profile's choice is not run unless the caller trusts it: one line that says how."""
     path = write(model={"source": "py:evil:make", "sha256": "0" * 64, "task": "forward"})
-    assert run(["check", str(path), "--json"]) == 5
+    assert run(["check", str(path), "--json"]) == 2
+    assert "--trust-code" in capsys.readouterr().err
