@@ -101,11 +101,26 @@ def environment_differences(profile: Profile, host: Host) -> tuple[Difference, .
     if engine not in entry_points_of("tuner.backends"):
         detail = f"no backend {engine!r} is installed here"
         found.append(Difference(field="backend", then=engine, now=None, consequence="refuse", detail=detail))
+    else:
+        found += config_differences(profile)
     now: dict[str, str] = {}
     for name in profile.software:
         now |= installed_versions(name) or {}
     found += compare_software(relevant_software(profile), now)
     return (*found, *newer_differences(profile))
+
+
+def config_differences(profile: Profile) -> list[Difference]:
+    """Return what keeps the best config from being opened anywhere: settings that its engine refuses, no artifact."""
+    config, problems = profile.best.config, []
+    try:
+        backend = cast("Backend", plugin("tuner.backends", config.backend))
+        backend.SessionSettings.from_json_object(config.session, source=f"backend {config.backend}")
+    except TunerError as error:
+        problems.append(str(error))
+    if config.artifact and not profile.best.artifacts:
+        problems.append(f"the profile names no file of its artifact {config.chain()}")
+    return [Difference(field="best.config", then=None, now=None, consequence="refuse", detail=one) for one in problems]
 
 
 def newer_differences(profile: Profile) -> list[Difference]:
@@ -164,13 +179,15 @@ def model_difference(
     """Return the model's facts and what differs: moved is no difference, changed by one byte refuses.
 
     Raises:
-        UsageError: The model runs code of its own, which is not trusted.
+        UsageError: The model runs code of its own, which is not trusted; there is none where `model` says.
     """
-    source = model or profile.model.source
+    source = model or source_near(profile.model.source, path)
     require_trust(source, trust_code=trust_code)
     try:
         facts = inspect(source, profile.model.task, cache_dir=cache, allow_network=False, trust_code=trust_code)
     except TunerError as error:
+        if model is not None:
+            raise
         detail = f"{error}; say where the model is with --model or load(…, model=…)"
         return None, Difference(field="model", then=profile.model.source, now=None, consequence="refuse", detail=detail)
     if facts.sha256 != profile.model.sha256:
@@ -183,6 +200,12 @@ def model_difference(
             detail=detail,
         )
     return facts, None
+
+
+def source_near(source: str, path: Path) -> str:
+    """Return the model's path as the profile at `path` names it, from its own directory where it is not below ours."""
+    near = path.absolute().parent / source
+    return str(near) if not Path(source).exists() and near.exists() else source
 
 
 def refuse(result: CheckResult, path: Path) -> None:

@@ -14,6 +14,7 @@ from tuner.records.config import ProcessSettings
 from tuner.records.profile import PROFILE_SCHEMA, ArtifactFile, Profile
 
 _PASSWORD = re.compile(r"://[^/\s:@]*:(?!\*+@)[^/\s@]+@")
+_CONTROL = re.compile(r"[\x01-\x08\x0b-\x1f\x7f-\x9f]")
 LIMIT_BYTES = 64 * 1024 * 1024
 
 
@@ -32,13 +33,13 @@ def read_profile(path: Path) -> Profile:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from error
     try:
-        document = json.loads(text, parse_constant=refuse_constant)
+        document = without_controls(json.loads(text, parse_constant=refuse_constant))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not JSON ({error}); is it a profile written by autotune?") from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != PROFILE_SCHEMA:
         raise UsageError(f"{path}: schema {schema!r} where {PROFILE_SCHEMA!r} is read; tune again with this version")
-    profile = Profile.from_json(text, source=str(path))
+    profile = Profile.from_json(json.dumps(document), source=str(path))
     challenger = () if profile.challenger is None else (profile.challenger,)
     for holder in (profile.best, profile.baseline, profile.fallback, *challenger):
         check_process(holder.config.process)
@@ -46,6 +47,20 @@ def read_profile(path: Path) -> Profile:
     for file in profile.best.artifacts:
         check_relative(file.path)
     return profile
+
+
+def without_controls(value: object) -> object:
+    """Return a JSON value whose texts hold no control characters but tabs and line ends: what is shown steers nothing.
+
+    Messages of engines may hold colours, and a stranger's profile may hold worse.
+    """
+    if isinstance(value, str):
+        return _CONTROL.sub("", value)
+    if isinstance(value, list):
+        return [without_controls(item) for item in value]
+    if isinstance(value, dict):
+        return {_CONTROL.sub("", key): without_controls(item) for key, item in value.items()}
+    return value
 
 
 def refuse_constant(name: str) -> None:

@@ -1,6 +1,7 @@
 """The readable answer of `autotune check`."""
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from tuner.loading.checking import CheckResult
@@ -30,14 +31,15 @@ def render_check(result: CheckResult, console: Console | None = None) -> None:
             table.add_column(name)
         for one in result.differences:
             style = STYLES[one.consequence]
-            table.add_row(one.field, text(one.then), text(one.now), one.consequence, one.detail, style=style)
+            cells = (one.field, text(one.then), text(one.now), one.consequence, one.detail)
+            table.add_row(*(escape(cell) for cell in cells), style=style)
         console.print(table)
     if result.holds:
         console.print("holds: the profile can be served here", style="bold green")
     else:
-        console.print(
-            f"does not hold: {SERVED[result.serves]}; `autotune retune` makes it hold again", style="bold red"
-        )
+        is_lost = any(one.field == "model" for one in result.differences)
+        remedy = "give --model" if is_lost else "`autotune retune` makes it hold again"
+        console.print(f"does not hold: {SERVED[result.serves]}; {remedy}", style="bold red")
 
 
 def text(value: object) -> str:

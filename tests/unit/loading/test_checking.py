@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tuner.errors import ProfileMismatch
+from tuner.errors import ProfileMismatch, UsageError
 from tuner.hardware.detection import detect
 from tuner.loading.checking import check_profile, needs_of, refuse, relevant_software
 from tuner.models.inspect import inspect
@@ -135,3 +135,34 @@ def test_needs(profile, config, n_cpus, is_isa_bound):
     """What a config needs of a host is read from its settings."""
     needs = needs_of(Config.from_json(json.dumps(config)), profile())
     assert (needs.n_cpus, needs.is_isa_bound) == (n_cpus, is_isa_bound)
+
+
+@pytest.mark.parametrize("session", [{"bogus": 1}, {"intra_op_threads": -1}])
+def test_settings_that_the_engine_refuses(own, check, session):
+    """A best config that no load could open does not hold; the fallback is served."""
+    document = json.loads(own().to_json())
+    document["best"]["config"] |= {"backend": "onnxruntime", "session": session}
+    result = check(type(own()).from_json(json.dumps(document), source="p.json"))
+    assert (result.holds, result.serves, fields(result)) == (False, "fallback", [("best.config", "refuse")])
+
+
+def test_artifact_without_files(own, check):
+    """A chain of steps of which the profile names no file cannot be opened."""
+    document = json.loads(own().to_json())
+    document["best"]["config"]["artifact"] = [{"step": "nope", "settings": {}}]
+    result = check(type(own()).from_json(json.dumps(document), source="p.json"))
+    assert (result.serves, fields(result)) == ("fallback", [("best.config", "refuse")])
+
+
+def test_wrong_place_of_the_model_is_a_usage_error(own, check):
+    """The caller named it, so the caller is told."""
+    with pytest.raises(UsageError, match="does not exist"):
+        check(own(), model="nowhere/else.onnx")
+
+
+def test_relative_model_is_found_beside_the_profile(own, check, tiny_onnx, tmp_path):
+    """A profile that was made in its own directory holds from every other."""
+    (tmp_path / "beside.onnx").write_bytes(tiny_onnx.read_bytes())
+    document = json.loads(own().to_json())
+    document["model"]["source"] = "beside.onnx"
+    assert check(type(own()).from_json(json.dumps(document), source="p.json")).holds

@@ -173,3 +173,9 @@ def test_code_in_the_source(write, capsys):
     path = write(model={"source": "py:evil:make", "sha256": "0" * 64, "task": "forward"})
     assert run(["check", str(path), "--json"]) == 2
     assert "--trust-code" in capsys.readouterr().err
+
+
+def test_text_that_steers_a_terminal(write):
+    """Control characters are taken out when a profile is read, whatever field they are in."""
+    notice = {"code": "x", "detail": "red \x1b[31mtext\x9b1m\x07", "remedy": None}
+    assert read_profile(write(notices=[notice])).notices[0].detail == "red [31mtext1m"
