@@ -179,15 +179,13 @@ def model_difference(
     """Return the model's facts and what differs: moved is no difference, changed by one byte refuses.
 
     Raises:
-        UsageError: The model runs code of its own, which is not trusted; there is none where `model` says.
+        UsageError: The model runs code of its own, which is not trusted.
     """
     source = model or source_near(profile.model.source, path)
     require_trust(source, trust_code=trust_code)
     try:
         facts = inspect(source, profile.model.task, cache_dir=cache, allow_network=False, trust_code=trust_code)
     except TunerError as error:
-        if model is not None:
-            raise
         detail = f"{error}; say where the model is with --model or load(…, model=…)"
         return None, Difference(field="model", then=profile.model.source, now=None, consequence="refuse", detail=detail)
     if facts.sha256 != profile.model.sha256:

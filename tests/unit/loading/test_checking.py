@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tuner.errors import ProfileMismatch, UsageError
+from tuner.errors import ProfileMismatch
 from tuner.hardware.detection import detect
 from tuner.loading.checking import check_profile, needs_of, refuse, relevant_software
 from tuner.models.inspect import inspect
@@ -152,12 +152,6 @@ def test_artifact_without_files(own, check):
     document["best"]["config"]["artifact"] = [{"step": "nope", "settings": {}}]
     result = check(type(own()).from_json(json.dumps(document), source="p.json"))
     assert (result.serves, fields(result)) == ("fallback", [("best.config", "refuse")])
-
-
-def test_wrong_place_of_the_model_is_a_usage_error(own, check):
-    """The caller named it, so the caller is told."""
-    with pytest.raises(UsageError, match="does not exist"):
-        check(own(), model="nowhere/else.onnx")
 
 
 def test_relative_model_is_found_beside_the_profile(own, check, tiny_onnx, tmp_path):
