@@ -17,9 +17,13 @@ def retune(
     budget: Annotated[str | None, Parameter(help="wall time; default: as before")] = None,
     trials: Annotated[int | None, WHOLE, Parameter(help="most trials; default: as before")] = None,
     output: Annotated[str | None, Parameter(help="default: the profile's own place")] = None,
-    study: Annotated[str | None, Parameter(help="default: as before")] = None,
+    study: Annotated[str | None, Parameter(help="default: as cache-dir")] = None,
     storage: Annotated[str | None, Parameter(help="Optuna storage URL; one with a password is not remembered")] = None,
-    cache_dir: Annotated[str | None, Parameter(help="default: as before")] = None,
+    cache_dir: Annotated[str | None, Parameter(help="default: as before, if below the profile's directory")] = None,
+    space: Annotated[
+        tuple[str, ...] | None, Parameter(negative="", help="further TOML files; default: as cache-dir")
+    ] = None,
+    baseline: Annotated[str | None, Parameter(help="CONFIG.json; default: as cache-dir")] = None,
     progress: Annotated[Literal["auto", "plain", "json", "none"], Parameter()] = "auto",
     json: Annotated[bool, Parameter(negative="", help="print the profile as one JSON document")] = False,
     trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model or a metric")] = False,
@@ -48,6 +52,8 @@ def retune(
             study=study,
             storage=storage,
             cache_dir=cache_dir,
+            space=space,
+            baseline=baseline,
             trust_code=trust_code or None,
             trust_remote_code=trust_remote_code or None,
         )

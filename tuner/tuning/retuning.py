@@ -15,6 +15,8 @@ from tuner.tuning.request import TuneRequest
 
 TRUST = frozenset({"trust_code", "trust_remote_code"})
 """Options that only the user of now can give: a profile may come from a stranger."""
+PLACES = ("study", "cache_dir", "space", "baseline")
+"""Options that name what is written or opened: taken over only where all of it lies below the profile's directory."""
 
 
 def retune(
@@ -35,23 +37,26 @@ def retune(
     Raises:
         TunerError: As `tune`.
     """
-    request = request_of(profile, path).model_copy(
-        update={"output": str(path), **{name: value for name, value in changes.items() if value is not None}}
-    )
+    given = {name: value for name, value in changes.items() if value is not None}
+    request = request_of(profile, path).model_copy(update={"output": str(path), **given})
     require_trust_in_metric(request.metric, trust_code=request.trust_code, source=path.name)
-    for text in changed(profile, path, request):
+    left = [f"--{name.replace('_', '-')}" for name in places_elsewhere(profile, path) if name not in given]
+    said = [f"not taken over, not below the profile's directory: {', '.join(left)}; give it again"] if left else []
+    for text in (*changed(profile, path, request), *said):
         on_event(Event(kind="notice", text=text))
     return run(request, on_event, earlier=start_from(profile, detect()))
 
 
 def request_of(profile: Profile, path: Path) -> TuneRequest:
-    """Return the request that made a profile; of one without, as much as its fields tell. Trust is never taken over.
+    """Return the request that made a profile; of one without, as much as its fields tell.
+
+    Neither trust is taken over, nor a place elsewhere than below the profile's directory.
 
     Raises:
         UsageError: An option in the profile's request has a value that this version does not take.
     """
     if profile.request is not None:
-        taken = set(TuneRequest.model_fields) - TRUST
+        taken = set(TuneRequest.model_fields) - TRUST - set(places_elsewhere(profile, path))
         known = {name: value for name, value in profile.request.items() if name in taken}
         request = TuneRequest.from_json(json.dumps(known), source=f"{path}: request")
         return request.model_copy(update={"command": profile.command})
@@ -72,6 +77,23 @@ def request_of(profile: Profile, path: Path) -> TuneRequest:
         sampler=profile.effort.sampler,
         command=profile.command,
     )
+
+
+def places_elsewhere(profile: Profile, path: Path) -> tuple[str, ...]:
+    """Return the options in the profile's request that name a storage, or a place not below the profile's directory."""
+    request = profile.request or {}
+    home = path.absolute().parent.resolve()
+
+    def is_below(place: object) -> bool:
+        return isinstance(place, str) and Path(place).expanduser().resolve().is_relative_to(home)
+
+    found = []
+    for name in PLACES:
+        value = request.get(name)
+        places = value if isinstance(value, list) else [] if value is None else [value]
+        if not all(map(is_below, places)):
+            found.append(name)
+    return (*found, "storage") if request.get("storage") is not None else tuple(found)
 
 
 def changed(profile: Profile, path: Path, request: TuneRequest) -> list[str]:
