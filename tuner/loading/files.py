@@ -72,8 +72,8 @@ def refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def check_process(process: ProcessSettings) -> None:
-    """Refuse process settings that no profile may hold.
+def check_process(process: ProcessSettings, where: str = "the profile") -> None:
+    """Refuse process settings that nothing a user was given may hold; `where` names it.
 
     Raises:
         UsageError: A variable or value that is not listed; a library that is a path or no known name.
@@ -84,9 +84,7 @@ def check_process(process: ProcessSettings) -> None:
         ("openmp_runtime", process.openmp_runtime, libraries.OPENMP_RUNTIMES),
     ):
         if name is not None and name not in known:
-            raise UsageError(
-                f"process.{field} {name[:60]!r} in the profile: only a name is allowed ({', '.join(known)})"
-            )
+            raise UsageError(f"process.{field} {name[:60]!r} in {where}: only a name is allowed ({', '.join(known)})")
 
 
 def check_secrets(profile: Profile, path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import cast
 
 from tuner.backends.base import Backend
-from tuner.environment import check_env
 from tuner.errors import HostError, UsageError
-from tuner.hardware import libraries
+from tuner.hardware import libraries, placement
+from tuner.loading.files import check_process
 from tuner.models.data import check_data
 from tuner.models.digests import digest_file
 from tuner.models.fitting import check_lengths, check_memory
@@ -96,7 +96,7 @@ def make_plan(request: TuneRequest, host: Host, cache_dir: Path) -> Plan:
         backends=usable,
         fixed=fixes,
     )
-    baseline = baseline_config(request.baseline, model)
+    baseline = baseline_config(request.baseline, model, host)
     return Plan(
         request=request,
         host=host,
@@ -170,14 +170,15 @@ def workload_of(request: TuneRequest, model: ModelFacts) -> Workload:
     )
 
 
-def baseline_config(path: str | None, model: ModelFacts) -> Config:
+def baseline_config(path: str | None, model: ModelFacts, host: Host) -> Config:
     """Return what a user gets without us, or the config of a file.
 
     Raises:
-        UsageError: The file is not a config; there is no default for this kind of model.
+        UsageError: The file is not a config for this host; there is no default for this kind of model.
+        HostError: It needs a library that is not installed.
     """
     if path is not None:
-        return read_baseline(path)
+        return read_baseline(path, host)
     if model.kind not in BASELINE_BACKENDS:
         raise UsageError(
             f"{model.source}: models of kind {model.kind} have no baseline yet; give --baseline CONFIG.json"
@@ -185,23 +186,44 @@ def baseline_config(path: str | None, model: ModelFacts) -> Config:
     return Config(backend=BASELINE_BACKENDS[model.kind])
 
 
-def read_baseline(path: str) -> Config:
+def read_baseline(path: str, host: Host) -> Config:
     """Read a config and check it as far as that needs no process.
 
     Raises:
-        UsageError: Not a config, an unknown backend or session setting, a variable that is not allowed.
+        UsageError: Not a config, an unknown backend or session setting, a variable or library that is not allowed,
+            more CPUs than `host` has, more than one instance.
+        HostError: An allocator or OpenMP runtime that is not installed.
     """
     try:
         config = Config.from_json(Path(path).read_bytes(), source="config")
         check_backends((config.backend,))
         backend = cast("Backend", plugin("tuner.backends", config.backend))
         backend.SessionSettings.from_json_object(config.session, source="session")
-        check_env(config.process.env)
+        check_process(config.process, "the config")
+        check_fit_of_process(config, host)
     except OSError as error:
         raise UsageError(f"--baseline {path}: cannot be read ({error.strerror})") from error
     except UsageError as error:
         raise UsageError(f"--baseline {path}: {error}") from error
+    process = config.process
+    for name, present in ((process.allocator, host.allocators), (process.openmp_runtime, host.openmp_runtimes)):
+        if name is not None and name not in present:
+            raise HostError(f"--baseline {path}: {libraries.absence(name)}")
     return config
+
+
+def check_fit_of_process(config: Config, host: Host) -> None:
+    """Refuse what no worker on `host` could be started with.
+
+    Raises:
+        UsageError: More than one instance, or a mask that the host does not have.
+    """
+    if config.instances > 1:
+        raise UsageError(f"instances: {config.instances} asked for, but a baseline is one: leave it out")
+    place, n_cpus = config.process.placement, len(host.allowed_cpus)
+    if (place.n_cpus or 1) > n_cpus:  # also where no mask is set
+        raise UsageError(f"process.placement: {place.n_cpus} CPUs asked for, but {n_cpus} are allowed; lower n_cpus")
+    placement.resolve(place, host)
 
 
 def fallback_config(space: ResolvedSpace, model: ModelFacts, baseline: Config) -> Config:

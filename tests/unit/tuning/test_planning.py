@@ -78,33 +78,58 @@ def test_data_below_the_home_directory(tmp_path, monkeypatch):
     ("kind", "backend"),
     [("huggingface", "pytorch"), ("python", "pytorch"), ("onnx", "onnxruntime"), ("openvino", "openvino")],
 )
-def test_baseline_is_the_librarys_default(kind, backend):
+def test_baseline_is_the_librarys_default(kind, backend, host):
     """The baseline is the plain engine with nothing set."""
-    assert baseline_config(None, facts(kind=kind)) == Config(backend=backend)
+    assert baseline_config(None, facts(kind=kind), host) == Config(backend=backend)
 
 
-def test_kind_without_a_baseline():
+def test_kind_without_a_baseline(host):
     """A kind of model without a default asks for one."""
     with pytest.raises(UsageError, match=r"give --baseline CONFIG\.json"):
-        baseline_config(None, facts(kind="gguf"))
+        baseline_config(None, facts(kind="gguf"), host)
 
 
-def test_baseline_of_the_user(tmp_path):
+def test_baseline_of_the_user(tmp_path, host):
     """A config file stands in for the default."""
     config = Config(backend="fake", session={"threads": 1})
     (tmp_path / "b.json").write_text(config.to_json())
-    assert baseline_config(str(tmp_path / "b.json"), facts()) == config
+    assert baseline_config(str(tmp_path / "b.json"), facts(), host) == config
 
 
 @pytest.mark.parametrize(
     "change",
     [{"env": {"LD_PRELOAD": "x"}}, {"env": {"PATH": "x"}}],
 )
-def test_baseline_with_a_variable_that_is_not_allowed(tmp_path, change):
+def test_baseline_with_a_variable_that_is_not_allowed(tmp_path, host, change):
     """A baseline may set what any config may, and no more."""
     (tmp_path / "b.json").write_text(json.dumps({"backend": "fake", "process": change}))
     with pytest.raises(UsageError, match=r"--baseline .*b\.json: process\.env"):
-        baseline_config(str(tmp_path / "b.json"), facts())
+        baseline_config(str(tmp_path / "b.json"), facts(), host)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"process": {"placement": {"n_cpus": 100_000}}}, r"process\.placement: 100000 CPUs asked for, but \d+ are"),
+        ({"process": {"placement": {"policy": "spread", "n_cpus": 100_000}}}, r"process\.placement: 100000 CPUs"),
+        ({"process": {"placement": {"policy": "spread", "core_class": "x"}}}, r"process\.placement"),
+        ({"instances": 5}, "instances: 5 asked for"),
+        ({"process": {"allocator": "/usr/lib/libjemalloc.so"}}, r"process\.allocator .* in the config: only a name"),
+        ({"process": {"openmp_runtime": "../gomp"}}, r"process\.openmp_runtime .* in the config: only a name"),
+    ],
+)
+def test_baseline_that_no_worker_could_have(tmp_path, host, change, reason):
+    """It is refused when it is read, before anything is spent."""
+    (tmp_path / "b.json").write_text(json.dumps({"backend": "fake", **change}))
+    with pytest.raises(UsageError, match=rf"--baseline .*b\.json: {reason}"):
+        baseline_config(str(tmp_path / "b.json"), facts(), host)
+
+
+def test_baseline_with_an_allocator_that_is_not_installed(tmp_path, host):
+    """The line names the package."""
+    (tmp_path / "b.json").write_text(json.dumps({"backend": "fake", "process": {"allocator": "jemalloc"}}))
+    with pytest.raises(HostError, match=r"--baseline .*apt-get install libjemalloc2"):
+        baseline_config(str(tmp_path / "b.json"), facts(), host.model_copy(update={"allocators": ()}))
 
 
 def test_default_limit_is_added(plan):
