@@ -4,11 +4,15 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from tuner.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuner.loading.launching import LaunchSettings
+    from tuner.records.profile import Profile
 
 
 def exec_(
@@ -37,8 +41,7 @@ def exec_(
         raise UsageError(f"{command[0]}: no such program; the profile's settings were not applied")
     require_trust(loaded.model.source, trust_code=trust_code)
     settings = launch_settings(loaded, detect(), os.environ, allow_adapting=adapt)
-    for name, reason in settings.given_up.items():
-        sys.stderr.write(f"autotune: adapted: {name}: {reason}\n")
+    say_what_is_left_out(loaded, settings)
     take_position(settings)
     sys.stderr.flush()
     try:
@@ -67,8 +70,19 @@ def env(
     from tuner.loading.launchers import render_launcher
     from tuner.loading.launching import launch_settings
 
-    settings = launch_settings(read_profile(profile), detect(), os.environ, allow_adapting=adapt)
-    for name, reason in settings.given_up.items():
-        sys.stderr.write(f"autotune: adapted: {name}: {reason}\n")
+    loaded = read_profile(profile)
+    settings = launch_settings(loaded, detect(), os.environ, allow_adapting=adapt)
+    say_what_is_left_out(loaded, settings)
     sys.stdout.write(render_launcher(format, settings))
     return 0
+
+
+def say_what_is_left_out(profile: "Profile", settings: "LaunchSettings") -> None:
+    """Say on standard error what was adapted, and which settings of a newer version are not followed, a line each."""
+    from tuner.loading.checking import newer_differences
+
+    for name, reason in settings.given_up.items():
+        sys.stderr.write(f"autotune: adapted: {name}: {reason}\n")
+    for one in newer_differences(profile):
+        if one.consequence == "warn":
+            sys.stderr.write(f"autotune: {one.field}: {one.detail}\n")

@@ -58,6 +58,15 @@ def test_settings_that_are_adapted(write, capsys):
     assert list(json.loads(printed.out)["not_applied"]) == ["process.placement"]
 
 
+def test_settings_of_a_newer_version(write, capsys):
+    """A setting that is not followed is said on standard error, the others are put in force."""
+    path = write(env={"OMP_WAIT_POLICY": "passive"}, io_priority="idle")
+    assert run(["env", path]) == 0
+    printed = capsys.readouterr()
+    said = "autotune: best.config.process.io_priority: this version does not know it and does not follow it\n"
+    assert ("OMP_WAIT_POLICY=passive" in printed.out, printed.err) == (True, said)
+
+
 def test_bundle(write, tmp_path, capsys):
     """A bundle is made, and its profile named."""
     assert run(["bundle", write(), "-o", str(tmp_path / "b")]) == 0
