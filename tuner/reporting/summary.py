@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -26,17 +27,16 @@ def render_summary(profile: Profile, path: Path, console: Console | None = None)
     console = console or Console(highlight=False, soft_wrap=True)
     console.print(headline(profile))
     console.print(table(profile))
-    for line in important(profile):
-        console.print(line)
-    for line in changes(profile.baseline.config, profile.best.config):
-        console.print(line)
+    for line in (*important(profile), *changes(profile.baseline.config, profile.best.config)):
+        console.print(line, markup=False)
     if profile.challenger is not None and profile.verdict != "WIN":
-        console.print(f"challenger (not confirmed): {config_line(profile.challenger.config)}")
+        console.print(f"challenger (not confirmed): {config_line(profile.challenger.config)}", markup=False)
     effort = profile.effort
     console.print(
         f"{effort.trials} trials of {effort.space_size} configurations ({effort.pruned} pruned, {effort.rejected} "
         f"rejected) in {seconds(effort.wall_s)}; stopped by {effort.stopped_by}",
         style="dim",
+        markup=False,
     )
     for failure in profile.failures:
         console.print(f"{failure.count} × {failure.kind}: {failure.example}", style="dim", markup=False)
@@ -95,7 +95,7 @@ def measurement_table(columns: Sequence[tuple[str, Measurement]]) -> Table:
         ("fidelity", fidelity_text),
     ]
     for name, text in rows:
-        found.add_row(name, *(text(measurement) for _, measurement in columns))
+        found.add_row(name, *(escape(text(measurement)) for _, measurement in columns))
     return found
 
 

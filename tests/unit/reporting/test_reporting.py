@@ -12,6 +12,7 @@ from tuner.hardware.compatibility import Difference
 from tuner.loading.checking import CheckResult
 from tuner.records.config import Config, Placement, ProcessSettings, StepSettings
 from tuner.records.events import Event
+from tuner.records.measurement import Effective
 from tuner.reporting.checks import render_check
 from tuner.reporting.formats import config_line, figure, seconds, setting, size
 from tuner.reporting.progress import clock, reporter
@@ -152,6 +153,18 @@ def test_summary_shows_failures_and_notices(profile, tmp_path):
     )
     lines = rendered(render_summary, made, tmp_path).splitlines()
     assert {"2 × crash: fake: [bold]SIGSEGV[/bold]", "note noisy_host: busy → stop other work"} <= set(lines)
+
+
+def test_brackets_are_text(profile, profile_document, measurement, tmp_path):
+    """Whatever a profile's texts look like, they are shown as they are."""
+    best = profile_document()["best"]
+    best["config"]["session"] = {"name": "[/x]"}
+    best["measurement"] = measurement(effective=Effective(precision="[/y]")).model_dump(mode="json")
+    effort = profile_document()["effort"] | {"stopped_by": "[/z]"}
+    text = rendered(
+        render_summary, profile(best=best, challenger=best, verdict="INCONCLUSIVE", effort=effort), tmp_path
+    )
+    assert [text.count(part) for part in ("name=[/x]", "[/y]", "stopped by [/z]")] == [2, 1, 1]
 
 
 def test_no_change():
