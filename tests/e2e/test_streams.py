@@ -17,10 +17,15 @@ PROGRAM = str(Path(sys.executable).with_name("autotune"))
 
 
 class Gone(io.StringIO):
-    """A stream whose reader has gone."""
+    """A stream whose reader has gone; it keeps what was to be written."""
+
+    def __init__(self):
+        super().__init__()
+        self.lost = []
 
     def write(self, text):
         """Fail as a pipe does."""
+        self.lost.append(text)
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE), text)
 
 
@@ -71,23 +76,28 @@ def test_terminal_without_unicode(shell):
 
 @pytest.mark.parametrize("progress", ["plain", "json"])
 def test_progress_that_nobody_reads(monkeypatch, progress):
-    """A run outlives the reader of its progress."""
-    monkeypatch.setattr(sys, "stderr", Gone())
+    """A run outlives the reader of its progress: every line is tried, and none ends it."""
+    gone = Gone()
+    monkeypatch.setattr(sys, "stderr", gone)
+    with reporter(progress) as on_event:
+        for text in ("host is quiet", "host is busy"):
+            on_event(Event(kind="audit", text=text))
+    assert ["quiet" in line for line in gone.lost] == [True, False]
+
+
+@pytest.mark.parametrize("progress", ["auto", "plain", "json"])
+def test_progress_without_standard_error(monkeypatch, capsys, progress):
+    """A closed standard error is None: progress is shown nowhere, not on standard output instead."""
+    monkeypatch.setattr(sys, "stderr", None)
     with reporter(progress) as on_event:
         on_event(Event(kind="audit", text="host is quiet"))
-
-
-def test_progress_without_standard_error(monkeypatch):
-    """A closed standard error is None."""
-    monkeypatch.setattr(sys, "stderr", None)
-    with reporter("auto") as on_event:
-        on_event(Event(kind="audit", text="host is quiet"))
+    assert capsys.readouterr() == ("", "")
 
 
 def test_control_characters_are_not_printed(capsys):
     """What a name or a library says does not steer the terminal."""
-    run(["show", "a\x1b[2Jb.json"])
-    assert "\x1b" not in capsys.readouterr().err
+    assert run(["show", "a\x1b[2Jb.json"]) == 2
+    assert capsys.readouterr().err.startswith("autotune: a[2Jb.json: ")
 
 
 def test_words_that_no_option_takes(capsys):
