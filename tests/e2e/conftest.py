@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tuner.cli.app import run
+
 PROGRAM = str(Path(sys.executable).with_name("autotune"))
 POISONED = ("onnx.py", "json.py", "numpy.py", "onnxruntime.py")
 LIMIT_S = 150
@@ -79,6 +81,34 @@ def command():
         return types.SimpleNamespace(code=ended.returncode, out=ended.stdout, err=ended.stderr)
 
     return run
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Return an empty current directory, and a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = tmp_path / "place"
+    made.mkdir()
+    monkeypatch.chdir(made)
+    return made
+
+
+@pytest.fixture
+def refusal(capsys):
+    """Return a function that runs a command line in this process and gives the one line that it is refused with.
+
+    Nothing else is said, and nothing is left behind in the current directory.
+    """
+
+    def refused(*argv, code=2):
+        before = sorted(path.name for path in Path().iterdir())
+        found = run(argv)
+        out, err = capsys.readouterr()
+        assert (found, out, err.count("\n")) == (code, "", 1), err
+        assert sorted(path.name for path in Path().iterdir()) == before
+        return err
+
+    return refused
 
 
 @pytest.fixture(scope="session")
