@@ -7,10 +7,15 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tuner.errors import UsageError
+from tuner.loading.files import without_controls
 from tuner.reporting.formats import config_line, seconds
 from tuner.study.store import StudyStore, TrialRecord
+
+HUGE_LOG = 300.0
+"""A ratio's logarithm that no measurement has; its exponential may not be a float."""
 
 
 def show_study(directory: Path, *, as_json: bool) -> None:
@@ -32,15 +37,19 @@ def show_study(directory: Path, *, as_json: bool) -> None:
     for name in ("trial", "state", "p50", "against the anchor", "config"):
         table.add_column(name, no_wrap=name != "config", overflow="fold")
     for record in sorted(records, key=lambda record: (record.value is None, record.value or 0.0)):
-        table.add_row(
-            str(record.number), state_of(record), p50_of(record), ratio_of(record), config_line(record.config)
-        )
+        cells = (str(record.number), state_of(record), p50_of(record), ratio_of(record), config_line(record.config))
+        table.add_row(*map(plain, cells))
     console.print(table)
     for record in records:
         if record.failure is not None:
             failure = record.failure
             text = f"#{record.number} failed in {failure.stage}: {failure.kind}: {failure.message}"
-            console.print(text, style="dim", markup=False)
+            console.print(plain(text), style="dim")
+
+
+def plain(text: str) -> Text:
+    """Return a text of the file as it stands there: brackets are no markup, and nothing in it steers the terminal."""
+    return Text(str(without_controls(text)))
 
 
 def state_of(record: TrialRecord) -> str:
@@ -57,4 +66,6 @@ def p50_of(record: TrialRecord) -> str:
 
 def ratio_of(record: TrialRecord) -> str:
     """Return how many times the anchor's cost this one took."""
-    return "–" if record.value is None else f"×{math.exp(record.value):.3f}"
+    if record.value is None:
+        return "–"
+    return f"×{math.exp(record.value):.3f}" if record.value < HUGE_LOG else "×∞"

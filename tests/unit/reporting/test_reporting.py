@@ -12,7 +12,7 @@ from tuner.hardware.compatibility import Difference
 from tuner.loading.checking import CheckResult
 from tuner.records.config import Config, Placement, ProcessSettings, StepSettings
 from tuner.records.events import Event
-from tuner.records.measurement import Effective
+from tuner.records.measurement import Effective, Failure
 from tuner.reporting.checks import render_check
 from tuner.reporting.formats import config_line, figure, seconds, setting, size
 from tuner.reporting.progress import clock, reporter
@@ -269,6 +269,23 @@ def test_study_shows_failures(study, capsys):
     """A failure shows stage, kind and message as they are."""
     show_study(study, as_json=False)
     assert "#2 failed in load: crash: SIGSEGV: [x]" in capsys.readouterr().out
+
+
+def test_study_shows_what_stands_in_its_file_as_text(study, capsys, monkeypatch):
+    """Brackets are no markup, control characters steer no terminal, and a ratio that is no float is a sign."""
+    monkeypatch.setenv("COLUMNS", "200")
+    config = Config(backend="f[/x]\x1b[31m", session={"name": "\x1b]0;title\x07[red]"})
+    store = StudyStore(study)
+    store.append(
+        TrialRecord(number=3, purpose="search", config=config, state="measured", value=1e9, violations={"a[/b]": 1.0})
+    )
+    failure = Failure(stage="load", kind="crash", message="\x1b[2Jboom")
+    store.append(TrialRecord(number=4, purpose="search", config=config, state="failed", failure=failure))
+    store.close()
+    show_study(study, as_json=False)
+    out = capsys.readouterr().out
+    assert ("f[/x][31m · name=]0;title[red]" in out, "misses a[/b]" in out, "×∞" in out) == (True, True, True)
+    assert ("crash: [2Jboom" in out, "\x1b" in out, "\x07" in out) == (True, False, False)
 
 
 def test_study_as_json(study, capsys):
