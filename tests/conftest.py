@@ -188,8 +188,8 @@ numerics = true
 [session.threads]
 kind = "integer"
 min = 1
-max = 4
-default = 4
+max = {threads}
+default = {threads}
 
 [session.spin]
 kind = "choice"
@@ -204,19 +204,25 @@ STEPS = {
 
 
 @pytest.fixture(scope="session")
-def make_engine_space(tmp_path_factory):
-    """Return a function that resolves engines with artifacts, precisions and threads, and what is added to them."""
+def write_engine_space():
+    """Return a function that writes engines with artifacts, precisions and threads, and what is added to them."""
 
-    def make(added="", names=("alpha", "beta")):
-        folder = tmp_path_factory.mktemp("spaces")
-        files = []
+    def write(folder, added="", names=("alpha", "beta"), threads=4):
         for name in names:
-            files.append(folder / f"{name}-engine.toml")
-            files[-1].write_text(ENGINE.format(name=name) + added)
+            (folder / f"{name}-engine.toml").write_text(ENGINE.format(name=name, threads=threads) + added)
         for step, text in STEPS.items():
-            files.append(folder / f"{step}-step.toml")
-            files[-1].write_text(f'schema = "tuner.space/1"\nstep = "{step}"\n{text}')
-        return load_space(files).resolve({}, {}, {})
+            (folder / f"{step}-step.toml").write_text(f'schema = "tuner.space/1"\nstep = "{step}"\n{text}')
+        return sorted(folder.glob("*.toml"))
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def make_engine_space(tmp_path_factory, write_engine_space):
+    """Return a function that resolves what `write_engine_space` writes."""
+
+    def make(*added, **shape):
+        return load_space(write_engine_space(tmp_path_factory.mktemp("spaces"), *added, **shape)).resolve({}, {}, {})
 
     return make
 

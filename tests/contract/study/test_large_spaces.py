@@ -54,32 +54,10 @@ print(json.dumps({
     "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
 }))
 """
-ENGINE = """
-schema = "tuner.space/1"
-backend = "{name}"
-
-[artifacts]
-fp32 = ["export"]
-int8 = ["export", "quantize"]
-
-[session.threads]
-kind = "integer"
-min = 1
-max = 16
-
-[session.precision]
-kind = "choice"
-values = ["float32", "bfloat16"]
-numerics = true
-
+ADDED = """
 [session.block]
 kind = "choice"
 values = [0, 16, 32, 64, 128]
-
-[session.spin]
-kind = "choice"
-values = [true, false]
-when = "session.threads > 1"
 
 [session.arena]
 kind = "choice"
@@ -89,17 +67,13 @@ values = [true, false]
 kind = "choice"
 values = ["none", "spread", "compact"]
 """
-QUANTIZE = '[artifact.quantize.per_channel]\nkind = "choice"\nvalues = [true, false]\nnumerics = true\n'
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(tmp_path_factory, write_engine_space):
     """Return what a search in a process of its own took: its own import of Optuna, numpy and scipy included."""
     folder = tmp_path_factory.mktemp("large")
-    for name in ("alpha", "beta"):
-        (folder / f"{name}.toml").write_text(ENGINE.format(name=name))
-    for name, text in (("export", ""), ("quantize", QUANTIZE)):
-        (folder / f"{name}.toml").write_text(f'schema = "tuner.space/1"\nstep = "{name}"\n{text}')
+    write_engine_space(folder, ADDED, threads=16)
     argv = [sys.executable, "-P", "-c", PROGRAM, str(folder), str(TRIALS)]
     ended = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=600)
     return json.loads(ended.stdout)
