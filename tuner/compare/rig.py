@@ -9,7 +9,7 @@ from tuner.compare.arms import Run, Side
 from tuner.compare.events import Event, OnEvent, ignore
 from tuner.compare.protocols import Arm, Runner
 from tuner.compare.targets import Target, target_of
-from tuner.errors import TrialError, UsageError
+from tuner.errors import HostError, TrialError, UsageError
 from tuner.measure.gate import SENTINEL, GateState, dirty_reasons, unusable_latencies
 from tuner.measure.plan import BlockPlan, block_calls
 from tuner.measure.sentinel import HostClass, host_class
@@ -78,20 +78,34 @@ class Rig:
         self._on_event(Event(kind, facts))
 
     def audit(self, repeats: int = 50) -> HostClass:
-        """Run the sentinel once, remember its median, and return the class of this host."""
-        with self._measuring():
-            samples = self.runner.sentinel(repeats)
+        """Run the sentinel once, remember its median, and return the class of this host.
+
+        Raises:
+            HostError: Its worker died twice.
+        """
+        try:
+            samples = self._sentinel(repeats)
+        except TrialError:  # killed from outside, it may be
+            try:
+                samples = self._sentinel(repeats)
+            except TrialError as error:
+                raise HostError(f"no worker runs here ({error}): see `autotune doctor`") from error
         self._sentinel_s = median(samples)
         self.host_class = host_class(samples)
         return self.host_class
 
     def sentinel_is_slow(self, repeats: int = 3) -> bool:
-        """Say whether the sentinel is more than 1.10 times its audited median; False without an audit."""
+        """Say whether the sentinel is more than 1.10 times its audited median, or died; False without an audit."""
         if self._sentinel_s is None:
             return False
+        try:
+            return median(self._sentinel(repeats)) > SENTINEL * self._sentinel_s
+        except TrialError:
+            return True
+
+    def _sentinel(self, repeats: int) -> tuple[float, ...]:
         with self._measuring():
-            samples = self.runner.sentinel(repeats)
-        return median(samples) > SENTINEL * self._sentinel_s
+            return self.runner.sentinel(repeats)
 
     def start(self, config: Config, side: Side, *, quick_limit_s: float | None = None) -> tuple[Arm, Run]:
         """Open a fresh process, warm it up and stop it.

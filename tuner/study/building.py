@@ -88,7 +88,7 @@ class Workshop:
 
         Raises:
             UsageError: The model or the data cannot be used; says which file.
-            HostError: The worker died.
+            HostError: The worker died, or none starts.
         """
         made_of: dict[str, object] = {
             "what": "prepared",
@@ -131,7 +131,10 @@ class Workshop:
         return Prepared.from_json(text, source=str(self.prepared / "prepared.json"))
 
     def _prepare_in_worker(self, command: Prepare) -> None:
-        worker, _ = self.spawn(ProcessSettings(), "prepare")
+        try:
+            worker, _ = self.spawn(ProcessSettings(), "prepare")
+        except TrialError as error:
+            raise HostError(f"no worker runs here ({error}): see `autotune doctor`") from error
         try:
             worker.ask(command, PreparedFiles, limit_s=PREPARE_LIMIT_S)
         except TrialError as error:

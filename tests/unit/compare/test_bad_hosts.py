@@ -5,6 +5,7 @@ import pytest
 from tuner.compare.anchor import Anchor
 from tuner.compare.playoff import run_playoff
 from tuner.compare.trial import run_trial
+from tuner.errors import HostError, TrialError
 from tuner.replay.noise_models import OK, QUIET, STILL
 from tuner.replay.script import Disturbance, Mishap, SimModel
 
@@ -160,3 +161,47 @@ def test_the_audit_names_the_class_of_the_host(bench, block_sd, name):
 
     rig = bench(EQUAL, noise=replace(STILL, block_sd=block_sd))
     assert rig.audit() == name
+
+
+@pytest.fixture
+def dying_sentinel(monkeypatch):
+    """Return a function that lets the next sentinels of a bench die; the list it returns grows by one with each."""
+
+    def arrange(rig, times):
+        whole, died = rig.runner.sentinel, []
+
+        def sentinel(repeats):
+            if len(died) < times:
+                died.append(repeats)
+                raise TrialError("spawn", "crash", "SIGKILL")
+            return whole(repeats)
+
+        monkeypatch.setattr(rig.runner, "sentinel", sentinel)
+        return died
+
+    return arrange
+
+
+def test_the_audit_survives_one_worker_that_dies(bench, dying_sentinel):
+    """It is run again, once."""
+    rig = bench(EQUAL)
+    died = dying_sentinel(rig, 1)
+    assert (rig.audit(), len(died)) == ("quiet", 1)
+
+
+def test_the_audit_says_that_no_worker_runs(bench, dying_sentinel):
+    """A host on which none lives is no bug of ours: the reason, and what looks further."""
+    rig = bench(EQUAL)
+    dying_sentinel(rig, 2)
+    with pytest.raises(HostError, match=r"no worker runs here \(spawn: crash: SIGKILL\): see `autotune doctor`"):
+        rig.audit()
+
+
+def test_a_sentinel_that_dies_holds_a_pair_back(bench, named, dying_sentinel):
+    """It costs a pause, never the playoff."""
+    rig = bench(EQUAL)
+    rig.audit()
+    died = dying_sentinel(rig, 1)
+    found = run_playoff(named("a"), named("b"), rig)
+    assert (len(died), rig.gate.waited_s) == (1, 5.0)
+    assert found.verdict in ("NO_WORTHWHILE_WIN", "INCONCLUSIVE")

@@ -238,3 +238,14 @@ def test_preparing_out_of_memory(make_workshop):
 def test_only_calibration_uses_data():
     """Export and dynamic quantization do not depend on the prepared data."""
     assert not uses_data((EXPORT, INT8))
+
+
+def test_preparing_where_no_worker_starts(tmp_path):
+    """The host's fault, not a bug: one line that names what looks further."""
+
+    def spawn(_, __):
+        raise TrialError("spawn", "crash", "SIGKILL")
+
+    workshop = Workshop(store=Store(tmp_path), spawn=spawn, model=FACTS, on_build=lambda _, __: None)
+    with pytest.raises(HostError, match=r"no worker runs here \(spawn: crash: SIGKILL\): see `autotune doctor`"):
+        workshop.prepare(Workload(task="feature-extraction"), None, max_samples=16, sample_budget_s=1.0)
