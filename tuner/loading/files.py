@@ -10,10 +10,10 @@ from tuner.environment import check_env
 from tuner.errors import ProfileMismatch, UsageError
 from tuner.hardware import libraries
 from tuner.loading.native import native_code
+from tuner.loading.passwords import has_password
 from tuner.records.config import ProcessSettings
 from tuner.records.profile import PROFILE_SCHEMA, ArtifactFile, Profile
 
-_PASSWORD = re.compile(r"://[^/\s:@]*:(?!\*+@)[^/\s@]+@")
 _CONTROL = re.compile(r"[\x01-\x08\x0b-\x1f\x7f-\x9f]")
 LIMIT_BYTES = 64 * 1024 * 1024
 
@@ -93,7 +93,7 @@ def check_secrets(profile: Profile, path: Path) -> None:
     Raises:
         UsageError: There is one; it is not repeated.
     """
-    if any(_PASSWORD.search(text) for text in (*profile.command, *map(str, (profile.request or {}).values()))):
+    if any(map(has_password, (*profile.command, *map(str, (profile.request or {}).values())))):
         raise UsageError(f"{path}: the command in the profile holds a password; take it out (and change it)")
 
 

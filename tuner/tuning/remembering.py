@@ -1,10 +1,8 @@
 """What a profile remembers of the request that made it, so that it can be made again; never a password, never trust."""
 
-import re
-
+from tuner.loading.passwords import has_password, without_passwords
 from tuner.tuning.request import TuneRequest
 
-_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^\s@]+(?=@)|([?&]\w*(?:password|passwd|pwd)=)[^&\s]+", re.IGNORECASE)
 _NOT_KEPT = frozenset({"command", "trust_code", "trust_profile", "trust_remote_code"})
 """Trust is given by the one who runs a command, not by a file."""
 
@@ -14,11 +12,11 @@ def remembered(request: TuneRequest) -> dict[str, object]:
     kept = request.model_dump(
         mode="json", exclude_defaults=True, exclude=set(_NOT_KEPT & set(type(request).model_fields))
     )
-    if request.storage is not None and _PASSWORD.search(request.storage):
+    if request.storage is not None and has_password(request.storage):
         del kept["storage"]
     return kept
 
 
 def shown_command(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command line with passwords in URLs as asterisks."""
-    return tuple(_PASSWORD.sub(r"\1\2***", word) for word in command)
+    return tuple(map(without_passwords, command))

@@ -97,17 +97,24 @@ def test_artifact_paths(write, refused, path):
 
 
 @pytest.mark.parametrize("where", ["command", "request"])
-def test_passwords(write, refused, where):
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://me:s3cret@db/x", "postgresql://me:s3/cret@db/x", "mysql://db/x?user=me&password=s3cret"],
+    ids=["before the host", "with a slash", "among the options"],
+)
+def test_passwords(write, refused, where, url):
     """A password in the command or the request is not passed on, nor printed."""
-    url = "postgresql://me:s3cret@db/x"
     changes = {"command": ["autotune", "--storage", url]} if where == "command" else {"request": {"storage": url}}
     code, line = refused("show", write(**changes))
-    assert (code, "holds a password" in line, "s3cret" in line) == (2, True, False)
+    assert (code, "holds a password" in line, "cret" in line) == (2, True, False)
 
 
-def test_masked_password(write):
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:***@db/x", "mysql://db/x?password=***&user=me", "mysql://db/x?pwd=***"]
+)
+def test_masked_password(write, url):
     """What we write ourselves, with the password masked, is read."""
-    command = ("autotune", "--storage", "postgresql://me:***@db/x")
+    command = ("autotune", "--storage", url)
     assert read_profile(write(command=list(command))).command == command
 
 
