@@ -25,6 +25,8 @@ from tuner.study.store import TrialRecord
 LOCK_WAIT_S = 30.0
 STUDY_NAME = "autotune"
 OK = "ok"
+FULL = "disk is full"
+"""How SQLite's message ends then."""
 
 
 def database_url(directory: Path, storage: str | None, number: int = 1) -> str:
@@ -74,11 +76,13 @@ def storage_errors(url: str) -> Iterator[None]:
     except ArgumentError:  # says nothing of the database: the URL is wrong
         raise
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError) as error:
-        cause = " ".join(str(error.__cause__ or error).split())[:200]
-        raise HostError(
-            f"Optuna storage {shown_url(url)}: {cause}; no measurement is lost: put the study on a local disk, "
-            "end the program that locks it, or remove the database (it is rebuilt)"
-        ) from error
+        cause = " ".join(str(error.__cause__ or error).partition("[SQL: ")[0].split())[:200]
+        remedy = (
+            "free space and run again"
+            if cause.endswith(FULL)
+            else "put the study on a local disk, end the program that locks it, or remove the database (it is rebuilt)"
+        )
+        raise HostError(f"Optuna storage {shown_url(url)}: {cause}; no measurement is lost: {remedy}") from error
 
 
 def open_storage(directory: Path, storage: str | None, *, lock_wait_s: float) -> tuple[str, RDBStorage]:

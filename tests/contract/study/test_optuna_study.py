@@ -6,6 +6,7 @@ import threading
 import optuna
 import pytest
 from optuna.trial import TrialState
+from sqlalchemy import event
 
 from tuner.errors import HostError, UsageError
 from tuner.study.optuna_study import LOCK_WAIT_S, check_storage, database_url, shown_url
@@ -124,6 +125,16 @@ def test_locked_while_telling(space, config, make_book, make_record, tmp_path):
             book.tell(trial, make_record(1, config))
         other.execute("ROLLBACK")
     other.close()
+
+
+def test_full_disk_while_telling(space, config, make_book, make_record):
+    """The one line says what to do, and nothing of the statement."""
+    book = make_book(space)
+    book.storage.engine.dispose()
+    event.listen(book.storage.engine, "connect", lambda opened, _: opened.execute("PRAGMA max_page_count=1"))
+    records = (make_record(number, config, -0.5) for number in range(1000))
+    with pytest.raises(HostError, match=r"disk is full; no measurement is lost: free space and run again$"):
+        book.rebuild(list(records))
 
 
 def test_damaged_database_is_left_alone(space, config, make_book, make_record, tmp_path):
