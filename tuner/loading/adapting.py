@@ -10,7 +10,8 @@ from tuner.records.hardware import Host
 
 ADAPTABLE = frozenset({"cpu_budget", "process.placement"})
 """Fields whose refusal leaves the best config servable with fewer CPUs."""
-_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS")
+COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS")
+"""Variables that count threads."""
 _STREAMS = ("streams", "num_streams")
 
 
@@ -30,7 +31,7 @@ def adapt(config: Config, host: Host) -> Adapted:
     if place != process.placement:
         granted = min(granted, place.n_cpus or granted)
     env = {
-        name: _count(f"process.env.{name}", value, granted, host, given_up) if name in _COUNTS else value
+        name: _count(f"process.env.{name}", value, granted, host, given_up) if name in COUNTS else value
         for name, value in process.env.items()
     }
     session = {name: _threads(name, value, granted, host, given_up) for name, value in config.session.items()}

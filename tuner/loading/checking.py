@@ -16,7 +16,7 @@ from tuner.hardware.compatibility import (
     strongest,
 )
 from tuner.hardware.detection import detect
-from tuner.loading.adapting import ADAPTABLE, adapt, misfit
+from tuner.loading.adapting import ADAPTABLE, COUNTS, adapt, misfit
 from tuner.loading.files import find_artifacts
 from tuner.models.inspect import inspect
 from tuner.models.sources import require_trust
@@ -162,6 +162,7 @@ def relevant_software(profile: Profile) -> Mapping[str, str]:
 def needs_of(config: Config, profile: Profile) -> Needs:
     """Return what a config needs of a host."""
     threads = [value for name in THREAD_SETTINGS if isinstance(value := config.session.get(name), int)]
+    threads += [int(value) for name, value in config.process.env.items() if name in COUNTS]
     values = [str(value).lower() for value in config.session.values()]
     values += [str(value).lower() for step in config.artifact for value in step.settings.values()]
     is_reduced = any(word in text for text in (*values, config.chain().lower()) for word in REDUCED)

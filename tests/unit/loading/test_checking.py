@@ -126,6 +126,7 @@ def test_relevant_software_of_a_foreign_backend(own, profile_document):
         ({"backend": "pytorch"}, 1, False),
         ({"backend": "pytorch", "session": {"threads": 4}}, 4, False),
         ({"backend": "onnxruntime", "session": {"intra_op_threads": 3}}, 3, False),
+        ({"backend": "fake", "process": {"env": {"OMP_NUM_THREADS": "5", "OMP_PROC_BIND": "true"}}}, 5, False),
         ({"backend": "pytorch", "session": {"precision": "bf16"}}, 1, True),
         ({"backend": "onnxruntime", "artifact": [{"step": "ort_dynamic_int8"}]}, 1, True),
         ({"backend": "pytorch", "process": {"placement": {"policy": "spread", "n_cpus": 8}}}, 8, False),
