@@ -11,8 +11,6 @@ from tuner.records.model import ModelFacts, Prepared
 from tuner.records.workload import Constraint, Metric, Objective
 from tuner.study.objective import default_constraints
 
-METRIC_SHARE = 0.10
-"""Part of the budget that the reference may spend on the rows of a metric, once."""
 LOSS = "fidelity.metric_loss_high"
 
 

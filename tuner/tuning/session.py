@@ -25,13 +25,10 @@ from tuner.study.store import StudyStore
 from tuner.study.suggesting import Suggester
 from tuner.tuning.earlier import Earlier
 from tuner.tuning.engines import warm_cap_s
-from tuner.tuning.limits import METRIC_SHARE, few_rows
+from tuner.tuning.limits import few_rows
 from tuner.tuning.planning import Plan
 from tuner.tuning.result import build_profile, count_states
-
-MAX_SAMPLES = 256
-LEAST_SAMPLES = 16
-FIDELITY_SHARE = 0.05
+from tuner.tuning.samples import MAX_SAMPLES, affordable_samples, reference_budget_s
 
 
 class TuningSession:
@@ -99,13 +96,10 @@ class TuningSession:
 
     @property
     def n_samples(self) -> int:
-        """Fidelity samples of a decision: min(256, 5% of the budget / call time), at least 16; all rows of a metric."""
+        """Fidelity samples of a decision."""
         assert self.prepared is not None
-        if self.prepared.metric is not None:
-            return self.prepared.n_samples
         call_s = self.baseline_cost.call_s if self.baseline_cost else 0.0
-        affordable = int(FIDELITY_SHARE * self.plan.request.budget_s / call_s) if call_s > 0 else MAX_SAMPLES
-        return min(self.prepared.n_samples, max(LEAST_SAMPLES, min(MAX_SAMPLES, affordable)))
+        return affordable_samples(self.prepared, self.plan.request.budget_s, call_s)
 
     def prepare(self) -> None:
         """Prepare the workload, audit the host, and set up the bench.
@@ -124,7 +118,7 @@ class TuningSession:
             plan.workload,
             plan.request.data,
             max_samples=MAX_SAMPLES,
-            sample_budget_s=(METRIC_SHARE if plan.objective.metric else FIDELITY_SHARE) * plan.request.budget_s,
+            sample_budget_s=reference_budget_s(plan.objective, plan.request.budget_s),
             metric=plan.objective.metric,
             code_dir=str(Path.cwd()),
             trust_remote_code=plan.request.trust_remote_code,

@@ -26,11 +26,7 @@ from tuner.runner.sweeping import become_subreaper
 from tuner.study.building import Workshop
 from tuner.tuning.engines import warm_cap_s
 from tuner.tuning.interrupting import Interrupts
-from tuner.tuning.limits import METRIC_SHARE
-
-MAX_SAMPLES = 256
-LEAST_SAMPLES = 16
-FIDELITY_SHARE = 0.05
+from tuner.tuning.samples import MAX_SAMPLES, affordable_samples, reference_budget_s
 
 
 @dataclass
@@ -57,11 +53,8 @@ class Workbench:
             arm.close()
 
     def samples(self, call_s: float) -> int:
-        """Return the fidelity samples that 5% of the budget pay for: at least 16, at most those there are."""
-        if self.prepared.metric is not None:
-            return self.prepared.n_samples
-        affordable = int(FIDELITY_SHARE * self.budget_s / max(call_s, 1e-6))
-        return min(self.prepared.n_samples, max(LEAST_SAMPLES, affordable))
+        """Return the fidelity samples of a comparison with an arm whose calls take so long."""
+        return affordable_samples(self.prepared, self.budget_s, call_s)
 
 
 @contextlib.contextmanager
@@ -109,7 +102,7 @@ def workbench(
             workload,
             None if workload.data.source == "builtin" else workload.data.source,
             max_samples=MAX_SAMPLES,
-            sample_budget_s=(METRIC_SHARE if objective.metric else FIDELITY_SHARE) * budget_s,
+            sample_budget_s=reference_budget_s(objective, budget_s),
             metric=objective.metric,
             code_dir=str(Path.cwd()),
         )
