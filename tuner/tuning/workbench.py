@@ -13,6 +13,7 @@ from tuner.compare.rig import Rig
 from tuner.errors import ProfileMismatch
 from tuner.hardware.detection import detect
 from tuner.loading.checking import model_difference
+from tuner.models.metrics import require_trust_in_metric
 from tuner.records.config import Config, ProcessSettings
 from tuner.records.events import Event, OnEvent
 from tuner.records.hardware import Host
@@ -127,8 +128,10 @@ def model_of(
 
     Raises:
         ProfileMismatch: It is not there, or another model is.
-        UsageError: It runs code that is not trusted.
+        UsageError: It or the profile's metric runs code that is not trusted.
     """
+    metric = profile.objective.metric
+    require_trust_in_metric(None if metric is None else metric.name, trust_code=trust_code, source=path.name)
     facts, difference = model_difference(profile, path, model, cache_dir, trust_code=trust_code)
     if facts is None or difference is not None:
         raise ProfileMismatch(f"{path.name}: {difference.detail if difference else 'the model is gone'}")
