@@ -1,17 +1,12 @@
 """What a profile remembers of the request that made it, so that it can be made again; never a password, never trust."""
 
 from tuner.loading.passwords import has_password, without_passwords
-from tuner.tuning.request import TuneRequest
-
-_NOT_KEPT = frozenset({"command", "trust_code", "trust_profile", "trust_remote_code"})
-"""Trust is given by the one who runs a command, not by a file."""
+from tuner.tuning.request import TRUST, TuneRequest
 
 
 def remembered(request: TuneRequest) -> dict[str, object]:
     """Return the options that differ from their defaults, as JSON values; a storage with a password is left out."""
-    kept = request.model_dump(
-        mode="json", exclude_defaults=True, exclude=set(_NOT_KEPT & set(type(request).model_fields))
-    )
+    kept = request.model_dump(mode="json", exclude_defaults=True, exclude={"command", *TRUST})
     if request.storage is not None and has_password(request.storage):
         del kept["storage"]
     return kept

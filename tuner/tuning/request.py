@@ -13,6 +13,8 @@ from tuner.records.base import Record
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(s|m|min|h)?\s*$")
 MOST_PROFILE_BYTES = 2**24
 SAMPLERS = ("auto", "tpe", "random", "brute")
+TRUST = frozenset({"trust_code", "trust_remote_code"})
+"""Options that only the one who runs a command can give: a profile may come from a stranger."""
 
 
 class TuneRequest(Record):

@@ -11,10 +11,8 @@ from tuner.records.events import Event, OnEvent
 from tuner.records.profile import Profile
 from tuner.tuning.earlier import start_from
 from tuner.tuning.line import TuneResult, run
-from tuner.tuning.request import TuneRequest
+from tuner.tuning.request import TRUST, TuneRequest
 
-TRUST = frozenset({"trust_code", "trust_remote_code"})
-"""Options that only the user of now can give: a profile may come from a stranger."""
 PLACES = ("study", "cache_dir", "space", "baseline")
 """Options that name what is written or opened: taken over only where all of it lies below the profile's directory."""
 
