@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from tuner.cli.streams import say
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def exec_(
     settings = launch_settings(loaded, detect(), os.environ, allow_adapting=adapt)
     say_what_is_left_out(loaded, settings)
     take_position(settings)
-    sys.stderr.flush()
     try:
         os.execve(program, list(command), settings.environment)  # noqa: S606 - becoming the user's command is the duty
     except OSError as error:
@@ -82,7 +82,7 @@ def say_what_is_left_out(profile: "Profile", settings: "LaunchSettings") -> None
     from tuner.loading.checking import newer_differences
 
     for name, reason in settings.given_up.items():
-        sys.stderr.write(f"autotune: adapted: {name}: {reason}\n")
+        say(f"autotune: adapted: {name}: {reason}")
     for one in newer_differences(profile):
         if one.consequence == "warn":
-            sys.stderr.write(f"autotune: {one.field}: {one.detail}\n")
+            say(f"autotune: {one.field}: {one.detail}")

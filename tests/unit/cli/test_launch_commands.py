@@ -67,6 +67,13 @@ def test_settings_of_a_newer_version(write, capsys):
     assert ("OMP_WAIT_POLICY=passive" in printed.out, printed.err) == (True, said)
 
 
+def test_what_is_adapted_where_nobody_can_read_it(write, capsys, monkeypatch):
+    """A closed standard error is no reason not to print the settings."""
+    monkeypatch.setattr("sys.stderr", None)
+    assert run(["env", write(placement={"policy": "spread", "n_cpus": 100_000}), "--adapt"]) == 0
+    assert capsys.readouterr().out.startswith("unset ")
+
+
 def test_bundle(write, tmp_path, capsys):
     """A bundle is made, and its profile named."""
     assert run(["bundle", write(), "-o", str(tmp_path / "b")]) == 0
