@@ -26,7 +26,7 @@ def bench(
     trust_code: Annotated[bool, Parameter(negative="", help="run the code of a py: model or a metric")] = False,
 ) -> int:
     """Measure the best configuration of a profile, or a configuration of your own, in fresh processes."""
-    from tuner.loading.files import read_profile
+    from tuner.loading.files import looks_like_profile, read_profile
     from tuner.records.config import Config
     from tuner.reporting.benches import render_bench
     from tuner.reporting.progress import reporter
@@ -39,7 +39,7 @@ def bench(
         text = what.read_bytes()
     except OSError as error:
         raise UsageError(f"{what}: cannot be read ({error.strerror})") from error
-    is_profile = b'"tuner.profile/' in text[:200]
+    is_profile = looks_like_profile(text)
     if not is_profile and model is None:
         raise UsageError("bench CONFIG.json: say which model with --model")
     with reporter(progress) as on_event:

@@ -18,6 +18,11 @@ _CONTROL = re.compile(r"[\x01-\x08\x0b-\x1f\x7f-\x9f]")
 LIMIT_BYTES = 64 * 1024 * 1024
 
 
+def looks_like_profile(content: bytes) -> bool:
+    """Say whether the content of a file names the schema of a profile, of any version."""
+    return b'"tuner.profile/' in content
+
+
 def read_profile(path: Path) -> Profile:
     """Read and check a profile.
 

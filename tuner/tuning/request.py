@@ -8,10 +8,10 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from tuner.errors import UsageError
+from tuner.loading.files import LIMIT_BYTES, looks_like_profile
 from tuner.records.base import Record
 
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(s|m|min|h)?\s*$")
-MOST_PROFILE_BYTES = 2**24
 SAMPLERS = ("auto", "tpe", "random", "brute")
 TRUST = frozenset({"trust_code", "trust_remote_code"})
 """Options that only the one who runs a command can give: a profile may come from a stranger."""
@@ -167,7 +167,7 @@ def output_path(request: TuneRequest) -> Path:
 
 def is_profile_or_empty(path: Path) -> bool:
     """Say whether a file may be replaced by a profile."""
-    if path.stat().st_size > MOST_PROFILE_BYTES:
+    if path.stat().st_size > LIMIT_BYTES:
         return False
     content = path.read_bytes()
-    return not content.strip() or b'"tuner.profile/' in content
+    return not content.strip() or looks_like_profile(content)
