@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM as one interrupt that cannot get lost; it decides nothing about what follows."""
 
 import signal
+import sys
 import threading
 from types import FrameType, TracebackType
 from typing import Self
@@ -12,17 +13,19 @@ class Interrupts:
     """While entered, SIGINT and SIGTERM raise KeyboardInterrupt; only in the main thread, which alone may set actions.
 
     An exception that is raised while a destructor or a weak reference's callback runs is swallowed by the interpreter.
-    Such an interrupt is raised again at the next event.
+    Such an interrupt is raised again at the next event, and the interpreter's report of it is not printed.
     """
 
     def __init__(self) -> None:
         self.is_due = False
         self._before: dict[signal.Signals, object] = {}
+        self._report = sys.unraisablehook
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._interrupt)
+            self._report, sys.unraisablehook = sys.unraisablehook, self._report_others
         return self
 
     def __exit__(
@@ -30,10 +33,16 @@ class Interrupts:
     ) -> None:
         for number, action in self._before.items():
             signal.signal(number, action)  # type: ignore[arg-type] # what signal.signal gave back
+        if self._before:
+            sys.unraisablehook = self._report
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signal module's signature
         self.is_due = True
         raise KeyboardInterrupt
+
+    def _report_others(self, swallowed: "sys.UnraisableHookArgs") -> None:
+        if swallowed.exc_type is not KeyboardInterrupt:
+            self._report(swallowed)
 
     def take(self) -> None:
         """Say that the interrupt has arrived where it is dealt with."""

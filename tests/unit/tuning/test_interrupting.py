@@ -34,6 +34,28 @@ def test_lost_interrupt_comes_with_the_next_event(number):
             interrupts.passed_on(ignore)(EVENT)
 
 
+class Dying:
+    """Runs a function when it is collected."""
+
+    def __init__(self, last_act):
+        self.last_act = last_act
+
+    def __del__(self):
+        self.last_act()
+
+
+def test_swallowed_interrupt_prints_nothing(monkeypatch):
+    """Only what else a destructor raises is reported."""
+    reports = []
+    monkeypatch.setattr("sys.unraisablehook", lambda report: reports.append(report.exc_type))
+    with Interrupts() as interrupts:
+        Dying(lambda: signal.raise_signal(signal.SIGINT))
+        Dying(lambda: 1 / 0)
+    assert (interrupts.is_due, reports) == (True, [ZeroDivisionError])
+    Dying(lambda: int("none"))
+    assert reports == [ZeroDivisionError, ValueError]
+
+
 def test_interrupt_that_arrived_is_over():
     """Once dealt with, events pass."""
     with Interrupts() as interrupts:
