@@ -75,7 +75,7 @@ class Store:
         try:
             manifest = Manifest.from_json(text, source=str(directory / MANIFEST))
             sizes_hold = all((directory / file.path).stat().st_size == file.bytes for file in manifest.files)
-        except Exception:  # noqa: BLE001 - whatever is wrong with it, the entry is not whole
+        except (OSError, ValueError, UsageError):  # a file is gone, has a name that no file can have; no manifest
             sizes_hold, manifest = False, None
         if manifest is None or not sizes_hold:
             self.discard(key)
@@ -94,7 +94,7 @@ class Store:
         """Return the remembered failure of a build by this version of the program."""
         try:
             known = KnownFailure.from_json((self.path(key) / FAILURE).read_bytes(), source=FAILURE)
-        except Exception:  # noqa: BLE001 - absent or damaged: then it is simply tried again
+        except (OSError, UsageError):  # absent or damaged: then it is simply tried again
             return None
         return known.failure if known.tuner_version == version(PROGRAM) else None
 

@@ -172,5 +172,5 @@ def _config_entry(options: Any, key: str) -> bool | None:  # noqa: ANN401 - the 
     """Return a boolean config entry, None where it was never set (the library then raises)."""
     try:
         return bool(options.get_session_config_entry(key) == "1")
-    except Exception:  # noqa: BLE001 - its exceptions have no public base
+    except RuntimeError:
         return None
