@@ -158,6 +158,12 @@ class TrialBook:
             for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                 self.study.tell(trial.number, state=TrialState.FAIL)
 
+    def close(self) -> None:
+        """Let go of the database; what was told is in it."""
+        with contextlib.suppress(SQLAlchemyError):
+            self.storage.remove_session()
+            self.storage.engine.dispose()
+
     def rebuild(self, records: list[TrialRecord]) -> int:
         """Tell what measurements.jsonl has and the database lacks; return how many trials that were."""
         with storage_errors(self.url):

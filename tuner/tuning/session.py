@@ -281,9 +281,11 @@ class TuningSession:
             self.study.save_state(state.model_copy(update={"finished": finished}))
 
     def close(self) -> None:
-        """End all workers and close the study's file."""
+        """End all workers and close the study's file and database."""
         if self._anchor is not None:
             self._anchor.release()
+        if self.suggester is not None:
+            self.suggester.book.close()
         self.study.close()
 
 

@@ -62,8 +62,7 @@ def make_book(tmp_path):
 
     yield make
     for book in books:
-        book.storage.remove_session()
-        book.storage.engine.dispose()
+        book.close()
 
 
 @pytest.fixture

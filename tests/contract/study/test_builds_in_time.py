@@ -74,8 +74,7 @@ class Run:
             record = make_record(len(self.built), config, value, found.purpose, **fields)
             self.suggester.note(record)
             self.suggester.book.tell(found.trial, record)
-        book.storage.remove_session()
-        book.storage.engine.dispose()
+        book.close()
 
     def expected_s(self, config):
         """Return what a build is expected to take, learned from those seen."""

@@ -2,8 +2,10 @@
 
 import sqlite3
 import threading
+from pathlib import Path
 
 import optuna
+import psutil
 import pytest
 from optuna.trial import TrialState
 from sqlalchemy import event
@@ -113,6 +115,21 @@ def test_locked_for_a_while(space, config, make_book, make_record, tmp_path):
     release.join()
     other.close()
     assert [state for state, *_ in told(book)] == [TrialState.COMPLETE]
+
+
+def test_closed_book(space, config, make_book, make_record, tmp_path):
+    """Nothing of the database stays open, and what was told is in it."""
+
+    def is_open():
+        return any(Path(file.path).parent == tmp_path / "study" for file in psutil.Process().open_files())
+
+    book = make_book(space)
+    trial, _ = book.ask_for(space.to_point(config))
+    book.tell(trial, make_record(1, config, -0.5))
+    was_open = is_open()
+    book.close()
+    assert (was_open, is_open()) == (True, False)
+    assert [state for state, *_ in told(make_book(space))] == [TrialState.COMPLETE]
 
 
 def test_locked_while_telling(space, config, make_book, make_record, tmp_path):

@@ -71,8 +71,7 @@ class Search:
             self.played.append(played)
             if self.is_there(played.point, goal):
                 break
-        book.storage.remove_session()
-        book.storage.engine.dispose()
+        book.close()
 
     def record(self, found, played):
         """Return a played trial as a study keeps it."""

@@ -20,8 +20,7 @@ def make_warm(engine_space, tmp_path):
 
     yield make
     for book in books:
-        book.storage.remove_session()
-        book.storage.engine.dispose()
+        book.close()
 
 
 @pytest.mark.parametrize("sampler", ["auto", "tpe", "random", "brute"])
