@@ -37,6 +37,11 @@ def fixed_rows(specs: Sequence[TensorSpec]) -> int | None:
     return shape[0] if shape else None
 
 
+def sample_rows(specs: Sequence[TensorSpec]) -> int:
+    """Return the rows of one fidelity sample: one, or those that the graph is fixed at."""
+    return fixed_rows(specs) or 1
+
+
 def shape_of(spec: TensorSpec, batch: int, length: int) -> tuple[int, ...]:
     """Size every free axis: axis 0 (any free axis of a state) is the batch, channels of images 3, others `length`."""
     shape: list[int] = []

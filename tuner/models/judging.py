@@ -15,7 +15,7 @@ from tuner.measure.fidelity import (
     verify_samples,
 )
 from tuner.messages import CheckFidelity, FidelityDone
-from tuner.models.filling import fixed_rows
+from tuner.models.filling import sample_rows
 from tuner.models.pooling import pool
 from tuner.models.scoring import Outputs, Scorer, read_rows_file, with_loss
 from tuner.records.measurement import Fidelity
@@ -98,7 +98,7 @@ def _parts(prepared: Prepared, samples: Sequence[Batch], answers: Sequence[Batch
 def _by_row(prepared: Prepared, parts: Sequence[Any], texts_per_row: int) -> Outputs:
     """Return one entry a row of the data; the texts of a pair lie next to each other."""
     if prepared.method == "graph":
-        n = fixed_rows(prepared.inputs) or 1
+        n = sample_rows(prepared.inputs)
         each: list[Any] = [
             {name: array[row] if array.ndim and len(array) == n else array for name, array in part.items()}
             for part in parts

@@ -12,7 +12,7 @@ import numpy as np
 from tuner.errors import UsageError
 from tuner.messages import Prepare
 from tuner.models.examples import asked_inputs, example_traffic
-from tuner.models.filling import LENGTH_CANDIDATES, fill, ids_input
+from tuner.models.filling import LENGTH_CANDIDATES, fill, ids_input, sample_rows
 from tuner.models.fitting import check_lengths
 from tuner.models.judging import judge_reference, main_output, mask_of
 from tuner.models.metrics import MOST_TEXTS, is_paired, label_names, targets_of
@@ -105,7 +105,7 @@ def _with_metric(prepared: Prepared, directory: Path, traffic: Traffic, command:
         raise UsageError(
             f"--metric {metric.name}: {data} has no rows for it beside the inputs of {command.model.source}"
         )
-    n_texts = prepared.n_samples * batch_rows(prepared.inputs, Workload(task="forward"))
+    n_texts = prepared.n_samples * sample_rows(prepared.inputs)
     rows = traffic.rows[: n_texts // (1 + is_paired(metric, traffic.rows, command.model.task))]
     targets = targets_of(metric, rows, data, label_names(Path(command.model.path)))
     write_rows(directory, metric, rows, targets, task=command.model.task)

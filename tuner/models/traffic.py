@@ -8,7 +8,7 @@ import numpy as np
 
 from tuner.errors import UsageError
 from tuner.models.data import Row, read_arrays, read_columns, read_rows
-from tuner.models.filling import fill, fixed_rows, ids_input
+from tuner.models.filling import fill, fixed_rows, ids_input, sample_rows
 from tuner.models.metrics import is_paired
 from tuner.models.sampling import Composer, builtin_pools
 from tuner.models.tasks import METHODS
@@ -139,7 +139,7 @@ def _arrivals(lengths: Sequence[int], n_rows: int, random: np.random.Generator) 
 def _composed(
     batch_of: Callable[[Sequence[int]], Batch], specs: Sequence[TensorSpec], lengths: Sequence[int]
 ) -> Iterator[Batch]:
-    n_rows = batch_rows(specs, Workload(task="forward"))
+    n_rows = sample_rows(specs)
     index = 0
     while True:
         yield batch_of([lengths[index % len(lengths)]] * n_rows)
@@ -147,7 +147,7 @@ def _composed(
 
 
 def _generated(specs: Sequence[TensorSpec], lengths: Sequence[int], random: np.random.Generator) -> Iterator[Batch]:
-    n_rows = batch_rows(specs, Workload(task="forward"))
+    n_rows = sample_rows(specs)
     index = 0
     while True:
         yield fill(specs, n_rows, lengths[index % len(lengths)], random)
@@ -161,7 +161,7 @@ def _from_texts(
     longest: int,
     random: np.random.Generator,
 ) -> Iterator[Batch]:
-    n_rows = batch_rows(specs, Workload(task="forward"))
+    n_rows = sample_rows(specs)
     for start in range(0, len(texts) - n_rows + 1, n_rows):
         text = tokenizer.encode(texts[start : start + n_rows], longest)
         yield fill(specs, n_rows, text["input_ids"].shape[1], random, text)
@@ -206,7 +206,7 @@ def arrays_traffic(
         return batch | cut | {name: array for name, array in arrays.items() if not array.ndim}
 
     starts = list(range(0, n_total - n_rows + 1, n_rows))[:MOST_BATCHES]
-    one = batch_rows(specs, Workload(task="forward"))
+    one = sample_rows(specs)
     order = [int(start) * one for start in random.permutation(n_total // one)]
     samples = (slice_of(start, one) for start in order)
     beside = [row for start in order for row in columns[start : start + one]]
