@@ -1,6 +1,7 @@
 """Takes the command line apart, calls one command and turns errors into one line and an exit code."""
 
 import difflib
+import errno
 import os
 import sys
 import traceback
@@ -41,6 +42,10 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
 }
 CLOSE = 0.7
 """How alike a word must be to be what was meant: less, and --metric would be --trials."""
+IMPOSSIBLE = (errno.ENAMETOOLONG, errno.ELOOP)
+"""What a path of the user's is refused with that no file can have: too long, or a link to itself."""
+SHOWN = 200
+"""Letters of such a path that are shown."""
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 
@@ -95,7 +100,12 @@ def answer(argv: Sequence[str]) -> int:
 
 
 def complain_of_a_surprise(error: Exception) -> int:
-    """Say what no command expected: a full disk, a current directory that was removed, else a bug of ours."""
+    """Say what no command expected: a path that cannot be, a full disk, a directory that is gone, else a bug."""
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":  # bytes of a path
+        text = "a name on the command line, or of the current directory, is not UTF-8: rename it, JSON cannot hold it"
+        return complain(text, UsageError.exit_code)
+    if isinstance(error, OSError) and error.errno in IMPOSSIBLE:
+        return complain(f"{str(error.filename)[:SHOWN]}: {error.strerror}", UsageError.exit_code)
     if isinstance(error, FileNotFoundError) and not has_directory():
         return complain("the current directory is gone: change to one that exists", HostError.exit_code)
     if isinstance(error, OSError) and error.errno in FULL:

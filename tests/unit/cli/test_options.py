@@ -1,5 +1,8 @@
 """Options of the command line that are refused before anything starts."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from tuner.cli.app import run
@@ -72,3 +75,19 @@ def test_current_directory_is_gone(capsys, tmp_path, monkeypatch):
     (tmp_path / "gone").rmdir()
     assert run(["--model", "/there/is/none.onnx"]) == 3
     assert capsys.readouterr().err == "autotune: the current directory is gone: change to one that exists\n"
+
+
+def test_name_that_is_not_utf8(capsys, tiny_onnx, tmp_path, monkeypatch):
+    """No file of JSON can name such a model: one line that says so, not a bug."""
+    monkeypatch.chdir(tmp_path)
+    model = os.fsdecode(b"bad\xff.onnx")
+    Path(model).write_bytes(tiny_onnx.read_bytes())
+    assert run(["--model", model, "--backends", "fake", "--cache-dir", "cache", "--progress", "none"]) == 2
+    assert "is not UTF-8: rename it" in capsys.readouterr().err
+
+
+def test_path_that_no_file_can_have(capsys, tmp_path):
+    """Too long, or a link to itself: one line, not a bug."""
+    (tmp_path / "loop").symlink_to("loop")
+    assert refusal(capsys, "show", "q" * 5000) == f"autotune: {'q' * 200}: File name too long"
+    assert refusal(capsys, "show", str(tmp_path / "loop" / "p.json")).startswith(f"autotune: {tmp_path / 'loop'}")
