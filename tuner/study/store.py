@@ -19,6 +19,8 @@ from tuner.records.measurement import Block, Failure, Measurement
 
 STUDY_SCHEMA = "tuner.study/1"
 Purpose = Literal["baseline", "screen", "search", "race", "playoff"]
+SEARCHED = ("screen", "search")
+"""What Optuna and the search are told of."""
 
 
 class TrialRecord(Record):
@@ -178,15 +180,27 @@ class StudyStore:
                     self._file.write(b"\n")
 
     def records(self) -> list[TrialRecord]:
-        """Return all whole lines; a torn or foreign line is passed over (it was never acknowledged)."""
+        """Return all whole lines; a torn or foreign line is passed over (it was never acknowledged).
+
+        So is a trial of the search that is said to have succeeded and has no value: nothing can be told of it.
+
+        Raises:
+            HostError: The file cannot be read.
+        """
         found: list[TrialRecord] = []
         try:
             lines = self.measurements.read_bytes().splitlines()
         except FileNotFoundError:
             return found
+        except OSError as error:
+            raise HostError(
+                f"{self.measurements} cannot be read ({error.strerror}): move it away or name another with --study"
+            ) from error
         for line in lines:
             with contextlib.suppress(UsageError):
-                found.append(TrialRecord.from_json(line, source=str(self.measurements)))
+                record = TrialRecord.from_json(line, source=str(self.measurements))
+                if record.value is not None or record.state == "failed" or record.purpose not in SEARCHED:
+                    found.append(record)
         return found
 
     def close(self) -> None:

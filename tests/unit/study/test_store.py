@@ -83,6 +83,22 @@ def test_foreign_lines_are_passed_over(store, records, line):
     assert reopened(store) == records[:1]
 
 
+def test_measured_without_a_value_is_passed_over(store, records, make_record):
+    """Nobody could be told of it; a failure has none, and the playoff's may have none."""
+    whole = [records[0], make_record(3, records[1].config, None), records[2].model_copy(update={"purpose": "playoff"})]
+    whole[2] = whole[2].model_copy(update={"value": None})
+    for record in (*whole, records[1].model_copy(update={"value": None})):
+        store.append(record)
+    assert reopened(store) == whole
+
+
+def test_file_that_cannot_be_read(store):
+    """A directory in its place, or a file of somebody else's, is one line."""
+    store.measurements.mkdir()
+    with pytest.raises(HostError, match=r"measurements\.jsonl cannot be read \(Is a directory\): move it away"):
+        store.records()
+
+
 def test_full_disk_is_told(store, records, full_disk):
     """A line that does not fit ends in one error that names the file and the way out."""
     store.append(records[0])
