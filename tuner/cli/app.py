@@ -88,8 +88,9 @@ def answer(argv: Sequence[str]) -> int:
     except TunerError as error:
         return complain(str(error), error.exit_code)
     except KeyboardInterrupt:
-        goes_on = "what was measured is kept, the same command goes on"
-        kept = goes_on if argv[0] in ("tune", "retune") or argv[0].startswith("-") else "nothing was changed"
+        first = argv[0] if argv else ""
+        is_search = first in ("tune", "retune") or first.startswith("-")
+        kept = "what was measured is kept, the same command goes on" if is_search else "nothing was changed"
         return complain(f"interrupted; {kept}", EXIT_INTERRUPTED)
     except (BrokenPipeError, SystemExit) as ended:  # rich makes the one of the other
         if isinstance(ended, BrokenPipeError) or isinstance(ended.__context__, BrokenPipeError):
