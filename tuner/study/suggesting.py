@@ -87,7 +87,7 @@ class Suggester:
         self._look_for_builds()
         for record in records:
             self.note(record)
-        self.most_compiled = most_compiled
+        self.most_compiled = most_compiled  # of this run: builds of the earlier trials above do not count
         self._order_seeds()
 
     def begin_with(self, rows: Sequence[int], screened: Collection[int] = ()) -> None:
