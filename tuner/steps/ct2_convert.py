@@ -59,8 +59,7 @@ class Ct2Convert:
         subject = open_subject(inputs, "sdpa")
         encoder = _described(subject, chosen)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 _convert(subject, encoder.n_tokens, directory, "float32")
         except Exception as error:
             raise Unsupported(f"conversion for CTranslate2: {type(error).__name__}: {one_line(error)}") from error

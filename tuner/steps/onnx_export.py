@@ -1,15 +1,14 @@
 """Exports a model from PyTorch to ``model.onnx``, checked on batches it did not trace; axes that vary are free."""
 
-import contextlib
-import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import ClassVar, Literal, cast
 
 from tuner.errors import Unsupported
+from tuner.models.onnx_files import EXTERNAL_DATA_BYTES, silence
 from tuner.models.tracing import AXES, LARGEST_ERROR, Batch, Subject, answer_of, differences, open_subject
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
@@ -19,8 +18,6 @@ __all__ = ["OnnxExport", "OnnxExportSettings"]
 
 OPSET = 20
 TORCHSCRIPT_OPSET = 17
-EXTERNAL_DATA_BYTES = 1 << 30
-"""Weights above this lie beside the file: protobuf ends at 2 GiB, and the graph needs room too."""
 
 
 class OnnxExportSettings(base.Settings):
@@ -62,7 +59,7 @@ class OnnxExport:
         subject = open_subject(inputs, chosen.attention)
         file = directory / "model.onnx"
         try:
-            with _silence():
+            with silence(), warnings.catch_warnings(action="ignore"):
                 _export(subject, file, chosen.exporter)
         except Exception as error:
             raise Unsupported(
@@ -141,19 +138,3 @@ def _check(file: Path, batch: Batch, expected: Batch) -> None:
     reason = differences(answer, expected, batch, LARGEST_ERROR)
     if reason is not None:
         raise Unsupported(f"the exported graph {reason}")
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Keep the exporters' chatter out of the log: warnings, progress, registration notes."""
-    noisy = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in noisy]
-    for logger in noisy:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(None):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(noisy, levels, strict=True):
-            logger.setLevel(level)

@@ -1,14 +1,13 @@
 """Converts a model from PyTorch to OpenVINO, attention as one operator; checked on batches it did not trace."""
 
-import contextlib
-import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
 from tuner.errors import Unsupported
+from tuner.models.onnx_files import silence
 from tuner.models.tracing import Subject, answer_of, differences, open_subject
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
@@ -57,7 +56,7 @@ class OvConvert:
         chosen = cast("OvConvertSettings", settings)
         subject = open_subject(inputs, chosen.attention)
         try:
-            with _silence():
+            with silence(), warnings.catch_warnings(action="ignore"):
                 model = _convert(openvino, subject)
         except Exception as error:
             raise Unsupported(f"conversion ({chosen.attention}): {type(error).__name__}: {one_line(error)}") from error
@@ -84,12 +83,3 @@ def _convert(openvino: Any, subject: Subject) -> Any:  # noqa: ANN401 - the libr
     shapes = [(openvino.PartialShape(sizes), openvino.Type(array.dtype)) for array, sizes in sized]
     with torch.no_grad():
         return openvino.convert_model(subject.positional, example_input=tensors, input=shapes)
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Keep the tracer's chatter out of the log."""
-    logging.getLogger("torch").setLevel(logging.ERROR)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(None):
-        warnings.simplefilter("ignore")
-        yield
