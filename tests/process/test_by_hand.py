@@ -102,6 +102,7 @@ def test_incorrect_outputs(by_hand, load_line, mode):
     """Outputs that are not finite or of another shape are refused."""
     answers, _ = by_hand(load_line(mode=mode), FIDELITY, QUIT)
     assert (answers[2]["stage"], answers[2]["kind"]) == ("fidelity", "incorrect")
+    assert answers[2]["message"].startswith("output 'output': ")
 
 
 def test_wrong_outputs_are_a_figure(by_hand, load_line):

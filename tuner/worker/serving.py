@@ -131,9 +131,9 @@ def kind_of(error: Exception) -> FailureKind:
 
 
 def one_line(error: Exception) -> str:
-    """Return the first line of an error's text with its type, cut to a bound."""
+    """Return an error's text on one line, with its type where that is not its kind already, cut to a bound."""
     text = " ".join(str(error).split()) or "no text"
-    if not isinstance(error, (TunerError, Unsupported, NotApplied)):
+    if not isinstance(error, (TunerError, Unsupported, NotApplied)) and kind_of(error) != "incorrect":
         text = f"{type(error).__name__}: {text}"
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
 
