@@ -52,10 +52,10 @@ def find(name: str, root: Path = Path("/")) -> str | None:
 
 
 def absence(name: str) -> str:
-    """Return the sentence that a library is not installed, with the package that brings it where one is known."""
+    """Return the sentence that a library is not installed, and the way out: the package that brings it, if known."""
     package = _PACKAGES.get(name)
-    way_out = f": apt-get install {package} (Debian's name)" if package is not None else ""
-    return f"{name} is not installed in a system library folder{way_out}"
+    way_out = f"apt-get install {package} (Debian's name)" if package is not None else "install it"
+    return f"{name} is not installed in a system library folder: {way_out}"
 
 
 def installed(root: Path = Path("/")) -> dict[str, str]:

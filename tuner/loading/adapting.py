@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from tuner.errors import UsageError
-from tuner.hardware import placement
+from tuner.hardware import libraries, placement
 from tuner.records.base import Scalar
 from tuner.records.config import Config, Placement, ProcessSettings
 from tuner.records.hardware import Host
@@ -35,7 +35,7 @@ def adapt(config: Config, host: Host) -> Adapted:
         for name, value in process.env.items()
     }
     session = {name: _threads(name, value, granted, host, given_up) for name, value in config.session.items()}
-    libraries = {
+    preloaded = {
         "allocator": _library("allocator", process.allocator, host.allocators, given_up),
         "openmp_runtime": _library("openmp_runtime", process.openmp_runtime, host.openmp_runtimes, given_up),
     }
@@ -43,7 +43,7 @@ def adapt(config: Config, host: Host) -> Adapted:
     if policy != "none" and host.is_memory_policy_permitted is False:
         given_up["process.memory_policy"] = f"{policy}: the kernel does not permit memory policies here"
         policy = "none"
-    changed = ProcessSettings(placement=place, memory_policy=policy, env=env, **libraries)
+    changed = ProcessSettings(placement=place, memory_policy=policy, env=env, **preloaded)
     return Adapted(config.model_copy(update={"session": session, "process": changed}), given_up)
 
 
@@ -103,5 +103,5 @@ def _library(field: str, name: str | None, found: tuple[str, ...], given_up: dic
     """Return a library's name if it is installed."""
     if name is None or name in found:
         return name
-    given_up[f"process.{field}"] = f"{name} is not in a system library folder: install it, or tune again"
+    given_up[f"process.{field}"] = f"{libraries.absence(name)}, or tune again"
     return None

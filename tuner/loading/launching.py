@@ -73,9 +73,7 @@ def refuse_misfit(config: Config, host: Host, given_up: Mapping[str, str]) -> No
     """
     for library in (config.process.allocator, config.process.openmp_runtime):
         if library is not None and libraries.find(library) is None:
-            raise ProfileMismatch(
-                f"{library} of the profile is not in a system library folder: install it, or tune again"
-            )
+            raise ProfileMismatch(f"{libraries.absence(library)}, or tune again")
     unfit = misfit(config.process.placement, host)
     if unfit is not None:
         raise ProfileMismatch(f"{unfit.partition(';')[0]}; {_WAY_OUT}")

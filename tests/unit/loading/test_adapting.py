@@ -116,14 +116,20 @@ def test_quota_limits_a_mask(make_host):
     assert adapt(config(placement=Placement(policy="spread", n_cpus=8)), host).config.process.placement.n_cpus == 2
 
 
-@pytest.mark.parametrize("field", ["allocator", "openmp_runtime"])
-def test_missing_library(make_host, field):
-    """A library that is not installed is left out, and has to be checked again."""
-    asked = config(**{field: "jemalloc" if field == "allocator" else "iomp"})
+@pytest.mark.parametrize(
+    ("field", "name", "way_out"),
+    [
+        ("allocator", "jemalloc", "apt-get install libjemalloc2"),
+        ("openmp_runtime", "iomp", "install it, or tune again"),
+    ],
+)
+def test_missing_library(make_host, field, name, way_out):
+    """A library that is not installed is left out, and has to be checked again; what would bring it is said."""
+    asked = config(**{field: name})
     assert getattr(adapt(asked, make_host(2)).config.process, field) is None
-    assert [(one.field, one.consequence) for one in process_differences(asked, make_host(2))] == [
-        (f"process.{field}", "recheck")
-    ]
+    (difference,) = process_differences(asked, make_host(2))
+    assert (difference.field, difference.consequence) == (f"process.{field}", "recheck")
+    assert way_out in difference.detail
 
 
 def test_memory_policy_that_is_not_permitted(make_host):
