@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tuner.errors import UsageError
 from tuner.models.digests import digest_file
 from tuner.models.sources import function_of
+from tuner.models.variants import is_convolutional
 from tuner.models.wording import one_line
 from tuner.records.base import digest_of
 from tuner.records.model import ModelFacts, TensorSpec
@@ -126,8 +127,6 @@ def describe(source: str, path: Path, task: str) -> ModelFacts:
     Raises:
         UsageError: The code fails or returns something else.
     """
-    import torch
-
     model, examples = call_function(source, path)
     inputs = specs_of(named_examples(model, examples, source).tensors)
     weights = weights_digest(model)
@@ -142,7 +141,7 @@ def describe(source: str, path: Path, task: str) -> ModelFacts:
         weight_bytes=sum(tensor.numel() * tensor.element_size() for tensor in tensors),
         n_parameters=sum(parameter.numel() for parameter in model.parameters()),
         weights_sha256=weights,
-        is_convolutional=any(isinstance(part, torch.nn.Conv2d) for part in model.modules()),
+        is_convolutional=is_convolutional(model),
     )
 
 
