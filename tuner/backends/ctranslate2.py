@@ -87,16 +87,16 @@ class CTranslate2Session:
     def _count_threads(self) -> int | None:
         """Return the threads of one encoder: the library does not tell, but its first call starts all but one."""
         before = _n_threads()
-        token = np.zeros((1, 2), np.int64)
-        answer(self._engine, self._encoder, {"input_ids": token})
-        return None if before is None else _n_threads(before) - before + 1
+        answer(self._engine, self._encoder, {"input_ids": np.zeros((1, 2), np.int64)})
+        after = _n_threads()
+        return None if before is None or after is None else after - before + 1
 
 
-def _n_threads(otherwise: int | None = None) -> Any:  # noqa: ANN401 - None only where it was None before
+def _n_threads() -> int | None:
     try:
         return len(os.listdir(TASKS))  # noqa: PTH208 - names alone
     except OSError:
-        return otherwise
+        return None
 
 
 class CTranslate2:
