@@ -37,10 +37,10 @@ def plugin(group: str, name: str) -> object:
 
 
 def installed_versions(*distributions: str) -> dict[str, str] | None:
-    """Return the versions of `distributions` from metadata only; None when one is absent."""
+    """Return the versions of `distributions` from metadata only; None when one is absent, or its name is empty."""
     try:
         return {name: version(name) for name in distributions}
-    except PackageNotFoundError:
+    except (PackageNotFoundError, ValueError):
         return None
 
 

@@ -36,6 +36,7 @@ def test_versions_of_installed_distributions():
 def test_versions_of_an_absent_distribution():
     """One absent distribution makes the engine absent."""
     assert installed_versions("numpy", "no-such-distribution-here") is None
+    assert installed_versions("") is None
 
 
 def test_oldest_versions_are_those_that_pip_asks_for():
