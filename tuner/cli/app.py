@@ -25,6 +25,7 @@ from tuner.cli.streams import FULL, accept_all_letters, flush, say
 from tuner.cli.tune import tune
 from tuner.cli.verifying import verify
 from tuner.errors import HostError, TunerError, UsageError
+from tuner.space.naming import did_you_mean
 
 COMMANDS: dict[str, Callable[..., int | None]] = {
     "tune": tune,
@@ -139,8 +140,7 @@ def dispatch(argv: list[str]) -> int:
     if argv[0].startswith("-"):
         argv = ["tune", *argv]
     elif argv[0] not in COMMANDS:
-        near = difflib.get_close_matches(argv[0], COMMANDS, n=1, cutoff=CLOSE)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(COMMANDS)}"
+        hint = did_you_mean(argv[0], COMMANDS, cutoff=CLOSE)
         if Path(argv[0]).exists():
             hint = f"to tune what is there, write --model {argv[0]}"
         raise UsageError(f"unknown command {argv[0]!r}: {hint}")

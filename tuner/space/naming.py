@@ -5,7 +5,21 @@ from difflib import get_close_matches
 
 from tuner.errors import UsageError
 
-__all__ = ["nearest", "refuse_unknown"]
+__all__ = ["did_you_mean", "nearest", "refuse_unknown"]
+
+
+def did_you_mean(name: str, known: Iterable[str], shown: Iterable[str] | None = None, *, cutoff: float = 0.6) -> str:
+    """Return ``did you mean x?``, the name closest to what a user wrote, or ``known: …`` where none is close.
+
+    Args:
+        name: What was written.
+        known: What could have been meant.
+        shown: What is listed where none is close, if not all that is known.
+        cutoff: How alike, from 0 to 1, the closest must be.
+    """
+    known = tuple(known)
+    close = get_close_matches(name[:200], known, n=1, cutoff=cutoff)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known if shown is None else shown)}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

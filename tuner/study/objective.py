@@ -1,6 +1,5 @@
 """Reads what the user asks for into an Objective and judges measurements by it; pure."""
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -9,6 +8,7 @@ from typing import Literal, cast
 from tuner.errors import UsageError
 from tuner.records.measurement import Fidelity, Measurement
 from tuner.records.workload import Constraint, Objective
+from tuner.space.naming import did_you_mean
 
 SHORT_TARGETS: dict[str, str] = {
     "p50": "latency_s.p50",
@@ -67,10 +67,7 @@ def known_path(text: str, *, what: str) -> str:
     known = paths()
     if text in known:
         return text
-    choices = (*SHORT_TARGETS, *known)
-    near = difflib.get_close_matches(text, choices, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(SHORT_TARGETS)}"
-    raise UsageError(f"unknown {what} {text!r}: {hint}")
+    raise UsageError(f"unknown {what} {text!r}: {did_you_mean(text, (*SHORT_TARGETS, *known), SHORT_TARGETS)}")
 
 
 def parse_value(text: str, units: Mapping[str, float]) -> float:

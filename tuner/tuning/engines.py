@@ -1,7 +1,6 @@
 """Finds the engines, build steps and space files that a run may use on this host; it starts none of them."""
 
 import contextlib
-import difflib
 from collections.abc import Iterable
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -19,6 +18,7 @@ from tuner.records.model import ModelFacts
 from tuner.records.workload import Workload
 from tuner.space.facts import facts_of_host, facts_of_model, facts_of_workload
 from tuner.space.loading import load_space
+from tuner.space.naming import did_you_mean
 from tuner.space.resolved import ResolvedSpace
 from tuner.space.space import SearchSpace
 from tuner.steps.base import Step
@@ -41,10 +41,7 @@ def check_backends(names: tuple[str, ...] | None) -> tuple[str, ...]:
         raise UsageError(f"--backends names none: choose from {', '.join(known)}")
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-            raise UsageError(
-                f"unknown backend {name!r}: " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
-            )
+            raise UsageError(f"unknown backend {name!r}: {did_you_mean(name, known)}")
     return tuple(dict.fromkeys(names))
 
 
