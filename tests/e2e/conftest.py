@@ -67,7 +67,7 @@ def start():
 def command():
     """Return a function that runs a command to its end; the result has exit code, stdout and stderr."""
 
-    def run(*argv, cwd, **env):
+    def run_to_its_end(*argv, cwd, limit_s=LIMIT_S, **env):
         ended = subprocess.run(
             [PROGRAM, *argv],
             cwd=cwd,
@@ -75,12 +75,12 @@ def command():
             capture_output=True,
             text=True,
             check=False,
-            timeout=LIMIT_S,
+            timeout=limit_s,
             env={**os.environ, **env},
         )
         return types.SimpleNamespace(code=ended.returncode, out=ended.stdout, err=ended.stderr)
 
-    return run
+    return run_to_its_end
 
 
 @pytest.fixture

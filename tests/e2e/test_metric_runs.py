@@ -2,17 +2,13 @@
 
 import json
 import random
-import subprocess
-import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tuner.loading.files import read_profile
 
-PROGRAM = str(Path(sys.executable).with_name("autotune"))
 pytestmark = pytest.mark.slow
 POISONED = ("onnx.py", "json.py", "numpy.py", "onnxruntime.py", "torch.py")
 FUNCTION = """
@@ -93,21 +89,15 @@ def sentence_pairs(n):
 
 
 @pytest.mark.parametrize("name", ["spearman", "mine:agreement"])
-def test_sentence_encoder_on_scored_pairs(tmp_path, name):
+def test_sentence_encoder_on_scored_pairs(tmp_path, command, name):
     """A real encoder on pairs: the float32 model agrees with the scores, and what is served loses little."""
     (tmp_path / "mine.py").write_text(CORRELATION)
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in sentence_pairs(320)))
     options = ["--model", MODEL, "--data", "pairs.jsonl", "--metric", name, "--max-loss", "0.02", "--lengths", "32"]
     options += ["--backends", "onnxruntime", "--trials", "3", "--budget", "10m", "--cache-dir", "cache"]
-    ended = subprocess.run(
-        [PROGRAM, *options, "--output", "p.json", "--progress", "none"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
-    assert ended.returncode == 0, ended.stderr
+    options += ["--output", "p.json", "--progress", "none"]
+    ended = command(*options, cwd=tmp_path, limit_s=900)
+    assert ended.code == 0, ended.err
     profile = read_profile(tmp_path / "p.json")
     fidelity = profile.best.measurement.fidelity
     assert fidelity.metric_reference > 0.7
