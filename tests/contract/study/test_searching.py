@@ -100,13 +100,14 @@ def test_search_goes_on_without_a_feasible_trial(make_searcher, truth):
 
 
 def test_search_goes_on_when_all_fail(make_searcher, table):
-    """While all trials fail, suggestions come until the space is closed."""
+    """While all trials fail, suggestions come until causes that came twice have closed the space."""
     searcher = make_searcher()
     for number in range(len(table)):
         found = searcher.next()
         if found is None:
             break
         searcher.note(Tried(found[0], None, label="failed", cause=f"cause {number % 7}"))
+    assert len(searcher.portfolio.trials.tried) > 7
     assert searcher.next() is None
     assert searcher.should_stop() is None or "likely" in searcher.should_stop()
 
