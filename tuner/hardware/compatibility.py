@@ -67,7 +67,8 @@ class Difference(Record):
 def compare_hosts(then: Mapping[str, object], now: Host, needs: Needs | None = None) -> tuple[Difference, ...]:
     """Return what differs between a profile's ``hardware`` and this host, strongest consequence first.
 
-    Keys that `then` lacks or that have another type there (an older or a foreign profile) are left out.
+    Keys that `then` lacks or that have another type there (an older or a foreign profile) are left out, but for the
+    flags that a quantized or bfloat16 config needs.
     """
     needs = needs or Needs()
     found = [
@@ -111,7 +112,8 @@ def strongest(differences: Iterable[Difference]) -> Consequence | None:
 def _isa(then: tuple[str, ...], now: Host, needs: Needs) -> list[Difference]:
     """Compare the flags that engines choose kernels by."""
     if not then:
-        return []
+        text = "the profile does not name the flags of the CPU that it was made on: outputs and speed are to be checked"
+        return [_difference("isa", None, None, "recheck", text)] if needs.is_isa_bound and now.compute_isa else []
     before, here = set(compute_flags(then)), set(now.compute_isa)
     lost, gained = " ".join(sorted(before - here)), " ".join(sorted(here - before))
     found = []

@@ -32,7 +32,7 @@ def test_the_same_host_differs_in_nothing(then, host):
 
 def test_a_profile_without_hardware_differs_in_nothing(host):
     """What a profile does not say is no difference."""
-    assert compare_hosts({}, host) == ()
+    assert compare_hosts({}, host, Needs(is_isa_bound=False)) == ()
 
 
 def test_a_lost_instruction_set_refuses_artifacts_bound_to_it(then, host):
@@ -113,6 +113,13 @@ def test_memory_that_just_suffices_holds(then, host):
 def test_each_field_has_its_consequence(field, value, consequence, then, host):
     """Issue text and consequence come from one table."""
     assert [(field, consequence)] == outcome(compare_hosts(then | {field: value}, host))
+
+
+def test_a_profile_that_hides_its_flags_is_checked_again(then, host):
+    """Where nothing says which instructions int8 or bfloat16 was made with, nothing says that it holds."""
+    without = {name: value for name, value in then.items() if name != "isa"}
+    assert outcome(compare_hosts(without, host, Needs(is_isa_bound=True))) == [("isa", "recheck")]
+    assert compare_hosts(without, host, Needs(is_isa_bound=False)) == ()
 
 
 def test_another_host_name_is_no_difference(then, host):
