@@ -67,6 +67,9 @@ def verify_profile(
             fidelity, cost = bench.open_once(profile.best.config, with_fidelity=True)
             _, baseline_cost = bench.open_once(profile.baseline.config, with_fidelity=False)
         except TrialError as error:
+            if error.kind == "incorrect":
+                detail = f"an output is wrong here: {error.message}"
+                return Verification(outcome="contradicted", verdict=None, claimed=claimed, speedup=None, detail=detail)
             raise HostError(
                 f"{path.name}: best or baseline does not run here: {error}; autotune check says more"
             ) from error
