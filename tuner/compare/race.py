@@ -15,6 +15,8 @@ MAX_FINALISTS = 8
 MAX_ROUNDS = 8
 DROP_FROM_ROUND = 3
 DROP_ALPHA = 0.01
+RACE_WITHIN = 0.05
+"""Log-ratio to the best expected value within which a config races."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,12 @@ class RaceOutcome:
     trials: tuple[TrialOutcome, ...]
     rounds: int
     stopped_by: Literal["one_left", "rounds", "time"]
+
+
+def near_best(expected: Sequence[float], most: int) -> list[int]:
+    """Return the indices of those that may be the best, by what the search expects of them, best first."""
+    order = sorted(range(len(expected)), key=expected.__getitem__)
+    return [index for index in order if expected[index] - expected[order[0]] <= RACE_WITHIN][:most]
 
 
 def run_race(
@@ -84,27 +92,27 @@ def run_race(
         rounds += 1
         rig.tell("round", number=rounds, alive=len(alive))
         if rounds >= DROP_FROM_ROUND and alive:
-            behind = _behind(values, alive)
-            dropped += behind
-            alive = [index for index in alive if index not in behind]
-            for index in behind:
+            slower = behind(values, alive)
+            dropped += slower
+            alive = [index for index in alive if index not in slower]
+            for index in slower:
                 rig.tell("dropped", finalist=index, round=rounds)
-    order = [*_by_mean(values, alive), *_by_mean(values, dropped), *failed]
+    order = [*by_mean(values, alive), *by_mean(values, dropped), *failed]
     return RaceOutcome(tuple(order), tuple(map(tuple, values)), tuple(trials), rounds, stopped_by)
 
 
-def _by_mean(values: Sequence[Sequence[float]], indices: Sequence[int]) -> list[int]:
+def by_mean(values: Sequence[Sequence[float]], indices: Sequence[int]) -> list[int]:
     """Sort by the mean of the race's values; without any, the order given (the search's) stays."""
     return sorted(indices, key=lambda index: fmean(values[index]) if values[index] else 0.0)
 
 
-def _behind(values: Sequence[Sequence[float]], alive: Sequence[int]) -> list[int]:
+def behind(values: Sequence[Sequence[float]], alive: Sequence[int]) -> list[int]:
     """Return the finalists that are shown to be behind the leader."""
-    leader = _by_mean(values, alive)[0]
+    leader = by_mean(values, alive)[0]
     alpha = DROP_ALPHA / len(alive)
-    behind = []
+    found = []
     for index in alive:
         gaps = [mine - best for mine, best in zip(values[index], values[leader], strict=True)]
         if index != leader and mean_interval(gaps, alpha).low > 0:
-            behind.append(index)
-    return behind
+            found.append(index)
+    return found

@@ -3,7 +3,7 @@
 import math
 
 from tuner.compare.playoff import PlayoffOutcome, run_playoff
-from tuner.compare.race import run_race
+from tuner.compare.race import near_best, run_race
 from tuner.errors import NoFeasibleTrial
 from tuner.records.config import Config
 from tuner.records.measurement import Measured, Measurement, Notice
@@ -16,7 +16,6 @@ from tuner.tuning.session import TuningSession
 from tuner.tuning.studies import PROFILE
 from tuner.tuning.trials import keep, record_of, try_config
 
-RACE_WITHIN = 0.05
 WORTH = math.log(1.01)
 WALL_FACTOR = 1.08
 SERVABLE = ("WIN", "FEASIBLE_ONLY")
@@ -33,7 +32,7 @@ def finish(session: TuningSession) -> Profile:
     if not ranked and not is_feasible(session.baseline.measurement, session.plan.objective):
         raise NoFeasibleTrial(closest_miss(session))
     candidate = simplest(session, best_of_race(session, ranked)) if ranked else None
-    profile = baseline_profile(session, "NO_WORTHWHILE_WIN") if candidate is None else play_off(session, candidate)
+    profile = without_rival(session) if candidate is None else play_off(session, candidate)
     session.study.save(PROFILE, profile.to_json(indent=1).encode() + b"\n")
     session.mark_finished()
     session.say("verdict", f"{profile.verdict}" + (f" {profile.speedup.ratio:.2f}×" if profile.speedup else ""))
@@ -52,19 +51,19 @@ def feasible_trials(session: TuningSession) -> list[TrialRecord]:
         and is_feasible(record.measurement, session.plan.objective)
         and record.config != session.plan.baseline
     ]
-    suggester = session.suggester
+    return sorted(found, key=lambda record: expected(session, record))
 
-    def expected(record: TrialRecord) -> float:
-        value = suggester.expected(record.config) if suggester is not None else None
-        return value if value is not None else record.value or 0.0
 
-    return sorted(found, key=expected)
+def expected(session: TuningSession, record: TrialRecord) -> float:
+    """Return what the search expects of a measured config: its value, freed of some of its luck."""
+    value = session.suggester.expected(record.config) if session.suggester is not None else None
+    return value if value is not None else record.value or 0.0
 
 
 def best_of_race(session: TuningSession, ranked: list[TrialRecord]) -> TrialRecord:
     """Return the leader of a race of the trials near the best; the best itself where there is no time or no rival."""
-    best = min(record.value or 0.0 for record in ranked)
-    finalists = [record for record in ranked if (record.value or 0.0) - best <= RACE_WITHIN][: n_finalists(session)]
+    near = near_best([expected(session, record) for record in ranked], n_finalists(session))
+    finalists = [ranked[index] for index in near]
     time_s = min(RACE_SHARE * session.plan.request.budget_s, session.left_s() - session.playoff_reserve_s())
     if len(finalists) < 2 or time_s <= 0:  # noqa: PLR2004 - a race needs two
         return ranked[0]
@@ -172,9 +171,11 @@ def pooled(fresh: Measurement | None, earlier: Measurement) -> Measurement:
     return earlier if fresh is None else fresh.model_copy(update={"fidelity": fresh.fidelity or earlier.fidelity})
 
 
-def baseline_profile(session: TuningSession, verdict: Verdict) -> Profile:
-    """Return the profile of a run that found no rival for the baseline."""
+def without_rival(session: TuningSession) -> Profile:
+    """Return the profile of a run that found no rival for the baseline; where every trial failed, nothing is known."""
     assert session.baseline is not None
+    states = {record.state for record in session.records if record.purpose in ("screen", "search")}
+    verdict: Verdict = "INCONCLUSIVE" if states == {"failed"} else "NO_WORTHWHILE_WIN"
     return session.profile(verdict=verdict, baseline=session.baseline, best=session.baseline)
 
 
