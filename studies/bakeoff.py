@@ -37,6 +37,7 @@ def play(searches: list[str], courses: list[int | str], seeds: range, for_s: flo
                     search, n = SEARCHES[name]
                     began = time.process_time()
                     steps = list(search(arena(number), seed, n))
+                    raced = steps.pop() if steps[-1].is_race else steps[-1]
                     run = {
                         "search": name,
                         "course": number,
@@ -44,6 +45,7 @@ def play(searches: list[str], courses: list[int | str], seeds: range, for_s: flo
                         "cpu_s": round(time.process_time() - began, 2),
                         "seconds": [round(step.seconds, 1) for step in steps],
                         "regret": [round(step.regret, 4) for step in steps],
+                        "raced": [round(raced.seconds, 1), round(raced.regret, 4)],
                         "stops": next((at for at, step in enumerate(steps, 1) if step.stops), None),
                     }
                     file.write(json.dumps(run) + "\n")
@@ -101,8 +103,8 @@ def grid_of(name: str, kind: str) -> dict[int, list[dict]]:  # type: ignore[type
 
 
 def regret_at(run: dict) -> float:  # type: ignore[type-arg]
-    """Return the regret after 60 trials."""
-    return float(run["regret"][min(AT, len(run["regret"])) - 1])
+    """Return the regret after 60 trials, and after the race of a search that ends there with one."""
+    return float(run["raced"][1] if len(run["regret"]) <= AT else run["regret"][AT - 1])
 
 
 def ratio_interval(runs: dict, base: dict) -> tuple[float, float, float]:  # type: ignore[type-arg]

@@ -7,6 +7,7 @@ import numpy as np
 import optuna
 from bakeoff_arenas import Arena
 
+from tuner.compare.race import DROP_FROM_ROUND, MAX_FINALISTS, MAX_ROUNDS, behind, by_mean, near_best
 from tuner.replay.trace_course import Played, Player
 from tuner.space.domains import Domain
 from tuner.space.parameters import Value
@@ -14,16 +15,22 @@ from tuner.study.portfolio import ROTATION, Arm
 from tuner.study.searching import Searcher
 from tuner.study.trying import PAIRS, PROCESS_SD, Tried
 
-REASKS = 300
+REASKS = 20
+"""Times that a sampler is asked again after a repeat or a broken rule, before a neighbour is taken."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """After a trial: seconds so far, the regret of what the search would ship, whether it would stop."""
+    """After a trial: seconds so far, the regret of what the search would ship, whether it would stop.
+
+    Attributes:
+        is_race: The last step of a search that races its best before it ships one of them.
+    """
 
     seconds: float
     regret: float
     stops: bool = False
+    is_race: bool = False
 
 
 Search = Callable[[Arena, int, int], Iterator[Step]]
@@ -58,8 +65,32 @@ def ours(rotation: tuple[Arm, ...], *, screen: bool = True) -> Search:
             yield Step(
                 player.elapsed_s, place.course.regret(None if best is None or best[1] > 0 else best[0]), stops=stops
             )
+        yield Step(player.elapsed_s, place.course.regret(leader(player, searcher)), is_race=True)
 
     return run
+
+
+def leader(player: Player, searcher: Searcher) -> int | None:
+    """Race the best of a search as the tuner does and return the row that leads, None where none beats the baseline."""
+    posterior = searcher.portfolio.posterior()
+    known = [item.row for item in searcher.portfolio.trials.known() if item.label == "feasible" and item.is_whole]
+    if posterior is None or not known:
+        return None
+    known.sort(key=lambda row: float(posterior.mean[row]))
+    rows = [known[place] for place in near_best([float(posterior.mean[row]) for row in known], MAX_FINALISTS)]
+    values: list[list[float]] = [[] for _ in rows]
+    alive = list(range(len(rows)))
+    for number in range(1, MAX_ROUNDS + 1):
+        if len(alive) == 1:
+            break
+        for index in alive:
+            values[index].append(player.play(rows[index]).value or 0.0)
+        if number >= DROP_FROM_ROUND:
+            slower = behind(values, alive)
+            alive = [index for index in alive if index not in slower]
+    first = by_mean(values, alive)[0]
+    expected = float(np.mean(values[first])) if values[first] else float(posterior.mean[rows[first]])
+    return rows[first] if expected < 0 else None
 
 
 def by_optuna(make: Callable[[int], optuna.samplers.BaseSampler], *, screen: bool, dedupe: bool) -> Search:
@@ -83,14 +114,17 @@ def by_optuna(make: Callable[[int], optuna.samplers.BaseSampler], *, screen: boo
 
 
 def ask(study: optuna.Study, place: Arena, queue: list[int], seen: dict[int, Played]) -> tuple[optuna.Trial, int]:
-    """Return a trial at a valid row: of the queue, else of the sampler, asked again on broken rules and repeats."""
+    """Return a trial at a row of the table: of the queue, else of the sampler, asked again on broken rules and repeats.
+
+    A valid point that was not recorded stands for the recorded one that agrees in most values.
+    """
     for _ in range(REASKS):
         if queue:
             study.enqueue_trial(named_values(place, queue.pop(0)))
         trial = study.ask()
         point = place.space.suggest(lambda name, domain, trial=trial: suggest(trial, name, domain))  # type: ignore[misc]
-        row = place.table.row_of(point)
-        if row is not None and row not in seen and not place.space.violations(point):
+        row = None if place.space.violations(point) else nearest(place, point)
+        if row is not None and row not in seen:
             return trial, row
         if row is not None and row in seen:
             report(study, trial, seen[row])
@@ -103,6 +137,15 @@ def ask(study: optuna.Study, place: Arena, queue: list[int], seen: dict[int, Pla
     trial = study.ask()
     place.space.suggest(lambda name, domain: suggest(trial, name, domain))
     return trial, left[len(left) // 2]
+
+
+def nearest(place: Arena, point: dict[str, Value]) -> int:
+    """Return the row of a point, or of the recorded point that agrees with it in most values."""
+    row = place.table.row_of(point)
+    if row is not None:
+        return row
+    agreeing = [sum(other.get(key) == value for key, value in point.items()) for other in place.table.points]
+    return int(np.argmax(agreeing))
 
 
 def named_values(place: Arena, row: int) -> dict[str, Value]:
