@@ -2,12 +2,16 @@
 
 import contextlib
 import json
+import os
 import resource
 import subprocess
 import sys
 
-import numpy as np
 import pytest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run in two processes: two threads in each would wait
+
+import numpy as np
 
 from tuner.artifacts.store import sha256_of
 from tuner.records.config import Config, Placement, ProcessSettings
@@ -28,6 +32,14 @@ outputs = [h.make_tensor_value_info("output", T.FLOAT, ["batch"])]
 graph = h.make_graph([node], "mean", inputs, outputs)
 save(h.make_model(graph, opset_imports=[h.make_opsetid("", 13)], ir_version=8), sys.argv[1])
 """
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items):
+    """Keep a file's tests in one of the processes that tests run in, and all whole runs of the command in one."""
+    for item in items:
+        is_whole = "e2e" in item.path.parts
+        item.add_marker(pytest.mark.xdist_group("e2e" if is_whole else str(item.path)))
 
 
 @pytest.fixture(scope="session")

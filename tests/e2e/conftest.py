@@ -136,6 +136,6 @@ def full_run(tmp_path_factory, command, tune_options):
     cwd = tmp_path_factory.mktemp("full run")
     for name in POISONED:
         (cwd / name).write_text("raise SystemExit('imported from the current directory')")
-    options = tune_options(cwd, 500_000, "--trials", "1", "--budget", "5m")
+    options = tune_options(cwd, 500_000, "--trials", "1", "--budget", "3m")
     result = command("tune", *options, "--json", "--progress", "json", cwd=cwd)
     return types.SimpleNamespace(cwd=cwd, options=options, result=result, output=cwd / "p.json", study=cwd / "study")

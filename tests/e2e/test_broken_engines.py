@@ -32,7 +32,7 @@ def test_library_that_crashes_is_disabled(start, tune_options, folder, tmp_path)
     """OpenVINO dies at its import: after three failures in a row a notice, and trials of the other engine go on."""
     (folder / "openvino").mkdir()
     (folder / "openvino" / "__init__.py").write_text(BROKEN_LIBRARY)
-    options = [word if word != "fake" else "fake,openvino" for word in tune_options(tmp_path, 4000, "--budget", "5m")]
+    options = [word if word != "fake" else "fake,openvino" for word in tune_options(tmp_path, 4000, "--budget", "2m")]
     running = start("tune", *options, cwd=tmp_path)
     while "three failures in a row" not in running.wait_for("notice")["text"]:
         pass
@@ -52,7 +52,7 @@ def test_library_that_crashes_is_disabled(start, tune_options, folder, tmp_path)
 @pytest.mark.usefixtures("with_plugin")
 def test_plugin_that_cannot_be_imported_is_left_out(start, tune_options, tmp_path):
     """A foreign backend that raises when it is imported is a notice with its reason."""
-    words = list(tune_options(tmp_path, 4000, "--budget", "5m"))
+    words = list(tune_options(tmp_path, 4000, "--budget", "2m"))
     place = words.index("--backends")
     running = start("tune", *words[:place], *words[place + 2 :], cwd=tmp_path)
     while "zbroken" not in running.wait_for("notice")["text"]:
@@ -84,7 +84,7 @@ def test_tuning_with_a_home_that_cannot_be_written(start, tune_options, monkeypa
     """HOME and XDG_CACHE_HOME lie where nobody can write: --cache-dir is enough."""
     for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, "/proc/nowhere")
-    running = start("tune", *tune_options(tmp_path, 4000, "--budget", "5m"), cwd=tmp_path)
+    running = start("tune", *tune_options(tmp_path, 4000, "--budget", "2m"), cwd=tmp_path)
     trial = running.wait_for("trial")
     assert (trial["data"]["state"], running.end(signal.SIGINT).code) == ("measured", 130)
 

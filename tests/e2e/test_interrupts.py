@@ -23,7 +23,7 @@ def leftovers(study):
 def killed(tmp_path_factory, start, command, tune_options):
     """Return what was seen of a run killed after its first trial, of its resume, and of a rival meanwhile."""
     cwd = tmp_path_factory.mktemp("killed")
-    options = tune_options(cwd, FAST_US, "--budget", "5m")
+    options = tune_options(cwd, FAST_US, "--budget", "2m")
     first = start("tune", *options, cwd=cwd)
     first.wait_for("trial")
     workers = psutil.Process(first.process.pid).children(recursive=True)
@@ -90,7 +90,7 @@ def terminated(tmp_path_factory, start, tune_options, full_run):
     """Return what was seen of a run that SIGTERM ends, with a complete profile of an earlier one at --output."""
     cwd = tmp_path_factory.mktemp("terminated")
     (cwd / "p.json").write_bytes(full_run.output.read_bytes())
-    running = start("tune", *tune_options(cwd, FAST_US, "--budget", "5m"), cwd=cwd)
+    running = start("tune", *tune_options(cwd, FAST_US, "--budget", "2m"), cwd=cwd)
     running.wait_for("plan")
     return types.SimpleNamespace(cwd=cwd, ended=running.end(signal.SIGTERM), before=full_run.output.read_bytes())
 
@@ -113,7 +113,7 @@ def test_sigterm_leaves_no_worker(terminated):
 
 def test_interrupt_before_the_baseline(tmp_path, start, tune_options):
     """With nothing measured yet, there is no profile and one line."""
-    running = start("tune", *tune_options(tmp_path, FAST_US, "--budget", "5m"), cwd=tmp_path)
+    running = start("tune", *tune_options(tmp_path, FAST_US, "--budget", "2m"), cwd=tmp_path)
     running.wait_for("start")
     ended = running.end(signal.SIGINT)
     said = [line for line in ended.err if not line.startswith("{")]

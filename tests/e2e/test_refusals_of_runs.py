@@ -22,7 +22,7 @@ def test_no_feasible_config(tmp_path, command, tune_options):
     """Nothing keeps the constraints: exit code 4, the closest miss, an existing profile left alone."""
     mine = '{"schema": "tuner.profile/1"}'
     (tmp_path / "p.json").write_text(mine)
-    options = tune_options(tmp_path, 4000, "--budget", "5m", "--trials", "1", "--max", "peak_rss_bytes=1MiB")
+    options = tune_options(tmp_path, 4000, "--budget", "2m", "--trials", "1", "--max", "peak_rss_bytes=1MiB")
     ended = command("tune", *options, "--progress", "none", cwd=tmp_path)
     assert (ended.code, ended.err.count("\n"), (tmp_path / "p.json").read_text()) == (4, 1, mine), ended.err
     assert "closest: " in ended.err
