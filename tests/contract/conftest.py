@@ -35,7 +35,39 @@ class TinyBert(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def tiny_bert(tmp_path_factory):
+def prepare_in():
+    """Return a function that prepares a described model in a directory: the record, and the seconds of a call."""
+
+    def run(facts, directory, *, data=None, max_samples=16, sample_budget_s=5.0, **workload):
+        directory.mkdir(exist_ok=True)
+        command = Prepare(
+            model=facts,
+            workload=Workload(task=facts.task, **workload),
+            data=data,
+            directory=str(directory),
+            max_samples=max_samples,
+            sample_budget_s=sample_budget_s,
+        )
+        return prepare(command)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny_shape():
+    """Return the sizes of the tiny BERT."""
+    return {
+        "vocab_size": 128,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 64,
+    }
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory, tiny_shape, prepare_in):
     """Return a BERT of two layers with random weights, two lengths prepared."""
     directory = tmp_path_factory.mktemp("tiny bert")
     with warnings.catch_warnings():
@@ -53,33 +85,15 @@ def tiny_bert(tmp_path_factory):
         )
         tokenizer.save(str(directory / "tokenizer.json"))
         torch.manual_seed(0)
-        shape = BertConfig(
-            vocab_size=128,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=64,
-            max_position_embeddings=64,
-        )
-        BertModel(shape).save_pretrained(directory)
+        BertModel(BertConfig(**tiny_shape)).save_pretrained(directory)
         facts = inspect(str(directory))
-        workload = Workload(task=facts.task, lengths=(16, 40))
         prepared = tmp_path_factory.mktemp("prepared")
-        prepare(
-            Prepare(
-                model=facts,
-                workload=workload,
-                data=None,
-                directory=str(prepared),
-                max_samples=16,
-                sample_budget_s=5.0,
-            )
-        )
-    return TinyBert(directory, facts, workload, prepared)
+        record, _ = prepare_in(facts, prepared, lengths=(16, 40))
+    return TinyBert(directory, facts, record.workload, prepared)
 
 
 @pytest.fixture(scope="session")
-def tiny_classifier(tmp_path_factory):
+def tiny_classifier(tmp_path_factory, prepare_in):
     """Return a DistilBERT that labels tokens, without a tokenizer, prepared at one length."""
     directory, prepared = tmp_path_factory.mktemp("classifier"), tmp_path_factory.mktemp("prepared")
     with warnings.catch_warnings():
@@ -91,12 +105,8 @@ def tiny_classifier(tmp_path_factory):
         )
         DistilBertForTokenClassification(shape).save_pretrained(directory)
         facts = inspect(str(directory))
-        workload = Workload(task=facts.task, lengths=(16,))
-        command = Prepare(
-            model=facts, workload=workload, data=None, directory=str(prepared), max_samples=16, sample_budget_s=5.0
-        )
-        prepare(command)
-    return TinyBert(directory, facts, workload, prepared)
+        record, _ = prepare_in(facts, prepared, lengths=(16,))
+    return TinyBert(directory, facts, record.workload, prepared)
 
 
 @pytest.fixture(scope="session")

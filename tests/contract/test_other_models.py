@@ -3,18 +3,17 @@
 import json
 import types
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tuner.backends.base import Context
 from tuner.errors import UsageError
-from tuner.messages import CheckFidelity, Prepare
+from tuner.messages import CheckFidelity
 from tuner.models.inspect import inspect
 from tuner.models.judging import judge, read_numbered
-from tuner.models.prepare import prepare
 from tuner.plugins import plugin
-from tuner.records.workload import Workload
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own
 FAITHFUL = {
@@ -29,28 +28,24 @@ PAIRS = [
 ]
 
 
-def made(model, directory, task=None, data=None, **workload):
-    """Prepare a model and return the facts, the record and the directory."""
-    facts = inspect(str(model), task)
-    directory.mkdir()
-    command = Prepare(
-        model=facts,
-        workload=Workload(task=facts.task, **workload),
-        data=data,
-        directory=str(directory),
-        max_samples=16,
-        sample_budget_s=5.0,
-    )
-    record, _ = prepare(command)
-    return types.SimpleNamespace(facts=facts, record=record, directory=directory)
+@pytest.fixture
+def made(tmp_path, prepare_in):
+    """Return a function that prepares a model and gives the facts, the record and the directory."""
+
+    def make(model, task=None, **asked):
+        facts, directory = inspect(str(model), task), tmp_path / "prepared"
+        record, _ = prepare_in(facts, directory, **asked)
+        return types.SimpleNamespace(facts=facts, record=record, directory=directory)
+
+    return make
 
 
-def answered(model, backend, step, place):
+def answered(model, backend, step):
     """Open a prepared model with an engine, after a step where there is one, and judge it."""
     engine = plugin("tuner.backends", backend)
     if engine.installed() is None:
         pytest.skip(f"{backend} is not installed")
-    artifact = type(place)(model.facts.path)
+    artifact, place = Path(model.facts.path), model.directory.parent
     if step is not None:
         artifact = place / "built"
         artifact.mkdir()
@@ -107,11 +102,11 @@ def pairs(tmp_path):
     return str(file)
 
 
-def test_pairs_are_read_together(reranker, pairs, tmp_path):
+def test_pairs_are_read_together(made, reranker, pairs):
     """As transformers tokenizes pairs: types, special tokens, the longer text cut; timed rows have the exact length."""
     from transformers import PreTrainedTokenizerFast
 
-    model = made(reranker, tmp_path / "prepared", data=pairs, lengths=(24, 40))
+    model = made(reranker, data=pairs, lengths=(24, 40))
     assert (model.record.method, model.record.texts) == ("classes", "data")
     theirs = PreTrainedTokenizerFast(tokenizer_file=str(reranker / "tokenizer.json"))
     theirs.add_special_tokens({"pad_token": "[PAD]"})
@@ -131,17 +126,17 @@ def test_pairs_are_read_together(reranker, pairs, tmp_path):
     ("backend", "step"),
     [("pytorch", None), ("onnxruntime", "onnx_export"), ("openvino", "onnx_export"), ("openvino", "ov_convert")],
 )
-def test_reranker_in_every_engine(reranker, pairs, tmp_path, backend, step):
+def test_reranker_in_every_engine(made, reranker, pairs, backend, step):
     """Scores keep their order, but for two that are as good as equal."""
-    model = made(reranker, tmp_path / "prepared", data=pairs, lengths=(40,))
-    fidelity = answered(model, backend, step, tmp_path)
+    model = made(reranker, data=pairs, lengths=(40,))
+    fidelity = answered(model, backend, step)
     assert (fidelity.top1_agreement > 0.98, fidelity.n) == (True, 16)
     assert fidelity.abs_error_max < 1e-3
 
 
-def test_types_matter_to_the_reranker(reranker, pairs, tmp_path):
+def test_types_matter_to_the_reranker(made, reranker, pairs, tmp_path):
     """The same rows without types are answered otherwise, and that is seen."""
-    model = made(reranker, tmp_path / "prepared", data=pairs, lengths=(40,))
+    model = made(reranker, data=pairs, lengths=(40,))
     engine = plugin("tuner.backends", "pytorch")
     context = Context(model=model.facts, workload=model.record.workload, cache_dir=str(tmp_path))
     session = engine.open(reranker, engine.SessionSettings(threads=1), context)
@@ -154,11 +149,11 @@ def test_types_matter_to_the_reranker(reranker, pairs, tmp_path):
 
 
 @pytest.mark.parametrize("step", ["onnx_export", "ov_convert"])
-def test_tagger_in_every_engine(tiny_classifier, tmp_path, step):
+def test_tagger_in_every_engine(made, tiny_classifier, step):
     """Every token's best label is the same."""
-    model = made(tiny_classifier.directory, tmp_path / "prepared", lengths=(16,))
+    model = made(tiny_classifier.directory, lengths=(16,))
     backend = {"onnx_export": "onnxruntime", "ov_convert": "openvino"}[step]
-    fidelity = answered(model, backend, step, tmp_path)
+    fidelity = answered(model, backend, step)
     assert (model.facts.task, fidelity.top1_agreement, fidelity.n) == ("token-classification", 1, 16 * 16)
 
 
@@ -184,12 +179,12 @@ def resnet(tmp_path_factory):
     ("backend", "step"),
     [("pytorch", None), ("onnxruntime", "onnx_export"), ("openvino", "onnx_export"), ("openvino", "ov_convert")],
 )
-def test_image_classifier_in_every_engine(resnet, tmp_path, backend, step):
+def test_image_classifier_in_every_engine(made, resnet, backend, step):
     """Images of the configuration's size, in batches of two."""
-    model = made(resnet, tmp_path / "prepared", batch_size=2)
+    model = made(resnet, batch_size=2)
     assert [(spec.name, spec.shape) for spec in model.record.inputs] == [("pixel_values", (None, 3, 40, 40))]
     assert read_numbered(model.directory / "inputs.npz")[0]["pixel_values"].shape == (2, 3, 40, 40)
-    fidelity = answered(model, backend, step, tmp_path)
+    fidelity = answered(model, backend, step)
     assert (model.facts.task, fidelity.top1_agreement) == ("image-classification", 1)
     assert fidelity.abs_error_max < 1e-3
 
@@ -283,19 +278,19 @@ def features(tmp_path):
         ("features", {"ids": ("int32", (3, 7))}),
     ],
 )
-def test_graph_in_every_engine(request, tmp_path, backend, name, shapes):
+def test_graph_in_every_engine(made, request, backend, name, shapes):
     """Shapes and dtypes of the graph; every output agrees."""
-    model = made(request.getfixturevalue(name), tmp_path / "prepared", batch_size=3, lengths=(7,))
+    model = made(request.getfixturevalue(name), batch_size=3, lengths=(7,))
     batch = read_numbered(model.directory / "inputs.npz")[0]
     assert {name: (array.dtype.name, array.shape) for name, array in batch.items()} == shapes
-    fidelity = answered(model, backend, None, tmp_path)
+    fidelity = answered(model, backend, None)
     assert fidelity.rel_error_max < 1e-4
     assert fidelity.n == 16
 
 
-def test_classes_of_an_image_graph(convolution, tmp_path):
+def test_classes_of_an_image_graph(made, convolution):
     """With --task image-classification the best class counts, and wrong answers are seen."""
-    model = made(convolution, tmp_path / "prepared", "image-classification")
+    model = made(convolution, "image-classification")
     found = judge(
         model.directory,
         model.record,
@@ -306,8 +301,8 @@ def test_classes_of_an_image_graph(convolution, tmp_path):
     assert found.top1_agreement < 1
 
 
-def test_rows_that_are_half_pairs_are_refused(reranker, tmp_path):
+def test_rows_that_are_half_pairs_are_refused(made, reranker, tmp_path):
     """One line that names the row."""
     (tmp_path / "half.jsonl").write_text('{"text": "a", "pair": "b"}\n{"text": "a"}\n')
     with pytest.raises(UsageError, match=r"half\.jsonl, line 2: no pair"):
-        made(reranker, tmp_path / "prepared", data=str(tmp_path / "half.jsonl"), lengths=(16,))
+        made(reranker, data=str(tmp_path / "half.jsonl"), lengths=(16,))

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from tuner.errors import UsageError
-from tuner.messages import CheckFidelity, Prepare
+from tuner.messages import CheckFidelity
 from tuner.models.inspect import inspect
 from tuner.models.judging import judge, read_numbered
-from tuner.models.prepare import prepare
 from tuner.models.references import open_reference
-from tuner.records.workload import Workload
 
 
 @pytest.fixture
@@ -33,22 +31,12 @@ def write_graph(tmp_path):
 
 
 @pytest.fixture
-def prepared(tmp_path):
+def prepared(tmp_path, prepare_in):
     """Return a function that prepares a model and gives the record and the directory."""
 
-    def run(model, task=None, *, data=None, **workload):
-        facts = inspect(model, task)
+    def run(model, task=None, **asked):
         directory = tmp_path / "prepared"
-        directory.mkdir()
-        command = Prepare(
-            model=facts,
-            workload=Workload(task=facts.task, **workload),
-            data=data,
-            directory=str(directory),
-            max_samples=20,
-            sample_budget_s=5.0,
-        )
-        record, call_s = prepare(command)
+        record, call_s = prepare_in(inspect(model, task), directory, max_samples=20, **asked)
         assert call_s > 0
         return record, directory
 
@@ -156,17 +144,10 @@ def test_forward_keeps_every_output(tiny_bert, prepared):
     assert record.outputs == ("last_hidden_state", "pooler_output")
 
 
-def test_fidelity_set_has_sixteen_rows_when_time_is_short(tiny_bert, tmp_path):
+def test_fidelity_set_has_sixteen_rows_when_time_is_short(tiny_bert, prepare_in, tmp_path):
     """The budget shrinks the set, never below sixteen."""
-    command = Prepare(
-        model=tiny_bert.facts,
-        workload=tiny_bert.workload,
-        data=None,
-        directory=str(tmp_path),
-        max_samples=1000,
-        sample_budget_s=0.0,
-    )
-    assert prepare(command)[0].n_samples == 16
+    record, _ = prepare_in(tiny_bert.facts, tmp_path, max_samples=1000, sample_budget_s=0.0, lengths=(16, 40))
+    assert record.n_samples == 16
 
 
 def test_nonfinite_reference_is_refused(write_graph, prepared):

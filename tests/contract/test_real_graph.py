@@ -5,30 +5,19 @@ from pathlib import Path
 import pytest
 
 from tuner.backends.base import Context
-from tuner.messages import CheckFidelity, Prepare
+from tuner.messages import CheckFidelity
 from tuner.models.inspect import inspect
 from tuner.models.judging import judge
-from tuner.models.prepare import prepare
 from tuner.plugins import plugin
-from tuner.records.workload import Workload
 
 MODEL = "pkg:magika/models/standard_v3_3/model.onnx"
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
+def prepared(tmp_path_factory, prepare_in):
     """The prepared workload: int32 features made from the graph's own dtypes and axes."""
-    facts = inspect(MODEL)
     directory = tmp_path_factory.mktemp("prepared")
-    command = Prepare(
-        model=facts,
-        workload=Workload(task=facts.task),
-        data=None,
-        directory=str(directory),
-        max_samples=16,
-        sample_budget_s=5.0,
-    )
-    return directory, prepare(command)[0]
+    return directory, prepare_in(inspect(MODEL), directory)[0]
 
 
 def test_inputs_follow_the_graph(prepared):

@@ -48,7 +48,7 @@ def example_traffic(
     """
     random = np.random.default_rng(workload.seed)
     rows = next((array.shape[0] for array in examples.values() if array.ndim), 1)
-    free = {spec.name for spec in inputs if spec.shape[:1] == (None,)}
+    free = {spec.name for spec in inputs if 0 in spec.free_axes}
     n_rows = workload.batch_size if free else rows
     if data is not None:
         if not data.endswith(".npz"):

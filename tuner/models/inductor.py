@@ -5,6 +5,7 @@ import shutil
 import stat
 import sys
 from pathlib import Path
+from typing import Literal
 
 from tuner.errors import Unsupported
 
@@ -37,6 +38,17 @@ def compiler() -> str | None:
     """Return the path of the C++ compiler that inductor would start: CXX, else the system's own; None if absent."""
     named = os.environ.get("CXX", "").split() or ["clang++" if sys.platform == "darwin" else "g++"]
     return shutil.which(named[0])
+
+
+def choose_cache(kind: Literal["disk", "memory"] | None, disk: Path) -> None:
+    """Set where inductor works in this process: in memory, or in `disk` where the user names no other folder.
+
+    Raises:
+        Unsupported: See `memory_cache`.
+    """
+    if kind == "memory":
+        os.environ[CACHE_VARIABLE] = str(memory_cache())
+    os.environ.setdefault(CACHE_VARIABLE, str(disk))
 
 
 def memory_cache(memory: Path = Path("/dev/shm")) -> Path:  # noqa: S108 - our folder in it is checked

@@ -8,6 +8,7 @@ import numpy as np
 
 from tuner.errors import HostError, UsageError
 from tuner.models.ports import port_name
+from tuner.models.variants import answer_of
 from tuner.models.wording import refusal
 from tuner.records.model import ModelFacts, TensorSpec
 
@@ -41,17 +42,12 @@ def open_reference(facts: ModelFacts) -> Reference:
 
 
 def _open_pytorch(facts: ModelFacts) -> Reference:
-    import torch
-
     from tuner.models.live import OUTPUTS, open_live
-    from tuner.models.variants import array_of
 
     live = open_live(facts, "float32")
 
     def run(batch: Batch) -> Batch:
-        with torch.inference_mode():
-            answer = live.module(**{name: torch.from_numpy(array) for name, array in batch.items()})
-        return {name: array_of(tensor) for name, tensor in answer.items()}
+        return answer_of(live.module, batch)
 
     outputs = OUTPUTS.get(facts.task, ()) if facts.kind == "huggingface" else ()
     return Reference(live.inputs, outputs, run, "pytorch eager float32", live.examples)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tuner.models.examples import resized
 from tuner.models.judging import read_numbered
+from tuner.models.variants import answer_of
 from tuner.records.model import Prepared
 
 if TYPE_CHECKING:
@@ -64,10 +65,9 @@ def open_subject(inputs: Mapping[str, Path], attention: "Attention") -> Subject:
 
     directory = inputs["prepared"]
     prepared = Prepared.from_json((directory / "prepared.json").read_bytes(), source="prepared.json")
-    is_code = prepared.model.kind == "python"
-    live = open_live(prepared.model, "float32", None if is_code else attention)
+    live = open_live(prepared.model, "float32", attention)
     example, checks = _text_batches(live, prepared) if takes_text(live) else _own_batches(prepared, directory)
-    free = {spec.name: tuple(axis for axis, size in enumerate(spec.shape) if size is None) for spec in prepared.inputs}
+    free = {spec.name: spec.free_axes for spec in prepared.inputs}
     return Subject(live.module, example, tuple(answer_of(live.module, example)), free, checks)
 
 
@@ -86,23 +86,12 @@ def _text_batches(live: "Live", prepared: Prepared) -> tuple[Batch, list[Batch]]
 
 def _own_batches(prepared: Prepared, directory: Path) -> tuple[Batch, list[Batch]]:
     """Return prepared inputs: two rows to trace with where rows are free, one and three to check."""
-    free = {spec.name for spec in prepared.inputs if spec.shape[:1] == (None,)}
+    free = {spec.name for spec in prepared.inputs if 0 in spec.free_axes}
     first = read_numbered(directory / "inputs.npz")[0]
     checks = read_numbered(directory / "samples.npz")[:MOST_CHECKED]
     if not free:
         return first, [first, *checks]
     return resized(first, free, 2), [*checks, resized(first, free, 1), resized(first, free, 3)]
-
-
-def answer_of(module: "torch.nn.Module", batch: Batch) -> Batch:
-    """Return what a module answers."""
-    import torch
-
-    from tuner.models.variants import array_of
-
-    with torch.inference_mode():
-        answer = module(**{name: torch.from_numpy(array) for name, array in batch.items()})
-    return {name: array_of(tensor) for name, tensor in answer.items()}
 
 
 def padded_batch(

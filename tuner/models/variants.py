@@ -1,5 +1,6 @@
-"""Other numbers or another layout for a module that answers a dict: bfloat16, autocast, channels last."""
+"""Calls a module that answers a dict; other numbers or another layout for it: bfloat16, autocast, channels last."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
@@ -90,6 +91,15 @@ def _is_either(weight: "torch.Tensor") -> bool:
     import torch
 
     return bool(weight.is_contiguous() and weight.is_contiguous(memory_format=torch.channels_last))
+
+
+def answer_of(module: "torch.nn.Module", batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return what a module that answers a dict answers, as arrays."""
+    import torch
+
+    with torch.inference_mode():
+        answer = module(**{name: torch.from_numpy(array) for name, array in batch.items()})
+    return {name: array_of(tensor) for name, tensor in answer.items()}
 
 
 def array_of(tensor: "torch.Tensor") -> np.ndarray:

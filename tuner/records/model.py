@@ -68,6 +68,11 @@ class TensorSpec(Record):
     dtype: str
     shape: tuple[int | None, ...]
 
+    @property
+    def free_axes(self) -> tuple[int, ...]:
+        """The axes that are free."""
+        return tuple(axis for axis, size in enumerate(self.shape) if size is None)
+
 
 class Prepared(Record):
     """A prepared workload: a directory of files that workers read; ``prepared.json`` in it is this record.

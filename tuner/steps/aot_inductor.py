@@ -3,7 +3,6 @@
 The package holds native code for this CPU, so it is opened only from the tuner's own cache directory.
 """
 
-import os
 import shutil
 import time
 import warnings
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 from pydantic import Field
 
 from tuner.errors import Unsupported
-from tuner.models.inductor import CACHE_VARIABLE, compiler, inductor_options, memory_cache
+from tuner.models.inductor import choose_cache, compiler, inductor_options
 from tuner.models.judging import read_numbered
-from tuner.models.tracing import Batch, answer_of, positional, takes_text
+from tuner.models.tracing import Batch, positional, takes_text
+from tuner.models.variants import answer_of
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base
@@ -75,11 +75,11 @@ class AotInductor:
 
     def installed(self) -> dict[str, str] | None:
         """Return versions of what compiles."""
-        return installed_versions("torch", "transformers")
+        return installed_versions(*self.distributions)
 
     def space(self) -> Traversable:
         """Return the space of its settings."""
-        return space_file("aot_inductor.toml")
+        return space_file(f"{self.name}.toml")
 
     def build(self, inputs: Mapping[str, Path], settings: base.Settings, directory: Path) -> None:
         """Write ``package.json`` and one ``.pt2`` a shape.
@@ -92,9 +92,7 @@ class AotInductor:
         chosen = cast("AotInductorSettings", settings)
         if compiler() is None:
             raise Unsupported("ahead-of-time compiling needs a C++ compiler: install g++, or name one in CXX")
-        if chosen.compile_cache == "memory":
-            os.environ[CACHE_VARIABLE] = str(memory_cache())
-        os.environ.setdefault(CACHE_VARIABLE, str(directory / "inductor"))
+        choose_cache(chosen.compile_cache, directory / "inductor")
         prepared = Prepared.from_json((inputs["prepared"] / "prepared.json").read_bytes(), source="prepared.json")
         if chosen.threads is not None:
             torch.set_num_threads(chosen.threads)
@@ -144,8 +142,7 @@ class AotInductor:
         """
         from tuner.models.live import open_live
 
-        attention = None if prepared.model.kind == "python" else chosen.attention
-        return open_live(prepared.model, chosen.precision, attention, channels_last=chosen.channels_last)
+        return open_live(prepared.model, chosen.precision, chosen.attention, channels_last=chosen.channels_last)
 
 
 def distinct_batches(file: Path, names: tuple[str, ...]) -> list[Batch]:
@@ -168,8 +165,8 @@ def _free_axes(prepared: Prepared, names: tuple[str, ...]) -> list[tuple[int, ..
     Raises:
         Unsupported: There is none.
     """
-    shapes = {spec.name: spec.shape for spec in prepared.inputs}
-    free = [tuple(axis for axis, size in enumerate(shapes[name]) if size is None) for name in names]
+    axes = {spec.name: spec.free_axes for spec in prepared.inputs}
+    free = [axes[name] for name in names]
     if not any(free):
         raise Unsupported("no axis of the inputs is free: shapes=static")
     return free

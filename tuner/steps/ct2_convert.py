@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, cast
 
 from tuner.errors import Unsupported
 from tuner.models.encoders import answer, open_encoder
-from tuner.models.tracing import Subject, answer_of, differences, open_subject
+from tuner.models.tracing import Subject, differences, open_subject
+from tuner.models.variants import answer_of
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base

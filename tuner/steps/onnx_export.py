@@ -9,7 +9,8 @@ from typing import ClassVar, Literal, cast
 
 from tuner.errors import Unsupported
 from tuner.models.onnx_files import EXTERNAL_DATA_BYTES, silence
-from tuner.models.tracing import AXES, LARGEST_ERROR, Batch, Subject, answer_of, differences, open_subject
+from tuner.models.tracing import AXES, LARGEST_ERROR, Batch, Subject, differences, open_subject
+from tuner.models.variants import answer_of
 from tuner.models.wording import one_line
 from tuner.plugins import installed_versions, space_file
 from tuner.records import base

@@ -1,10 +1,8 @@
 """Compiles a model ahead of time as `aot_inductor` does, after torchao made its linear layers int8."""
 
-from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tuner.models.linears import quantize_linears
-from tuner.plugins import installed_versions, space_file
 from tuner.records import base
 from tuner.records.model import Prepared
 from tuner.steps.aot_inductor import AotInductor, AotInductorSettings
@@ -33,14 +31,6 @@ class TorchaoInt8(AotInductor):
     distributions: ClassVar[tuple[str, ...]] = ("torchao", "torch", "transformers")
     extra: ClassVar[str] = "quant"
     computes: ClassVar[str | None] = "int8_float32"
-
-    def installed(self) -> dict[str, str] | None:
-        """Return versions of what quantizes and compiles."""
-        return installed_versions("torchao", "torch", "transformers")
-
-    def space(self) -> Traversable:
-        """Return the space of its settings."""
-        return space_file("torchao_int8.toml")
 
     def opened(self, prepared: Prepared, chosen: AotInductorSettings) -> "Live":
         """Open the model and quantize it.

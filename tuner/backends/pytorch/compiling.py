@@ -1,15 +1,15 @@
 """Compiles a module with inductor in the worker, into the cache directory, and counts what that took."""
 
-import os
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from tuner.backends.pytorch.settings import PyTorchSettings
 from tuner.errors import Unsupported
-from tuner.models.inductor import CACHE_VARIABLE, compiler, inductor_options, memory_cache
+from tuner.models.inductor import choose_cache, compiler, inductor_options
 
 
 def compiled(module: torch.nn.Module, settings: PyTorchSettings, cache_dir: str) -> Callable[..., Any]:
@@ -20,9 +20,7 @@ def compiled(module: torch.nn.Module, settings: PyTorchSettings, cache_dir: str)
     """
     if compiler() is None:
         raise Unsupported("torch.compile needs a C++ compiler: install g++, or name one in CXX")
-    if settings.compile_cache == "memory":
-        os.environ[CACHE_VARIABLE] = str(memory_cache())
-    os.environ.setdefault(CACHE_VARIABLE, f"{cache_dir}/inductor")
+    choose_cache(settings.compile_cache, Path(cache_dir) / "inductor")
     warnings.filterwarnings("ignore", module=r"torch\..*")  # about inductor's code, not the model
     options = inductor_options(
         max_autotune=settings.compile == "max_autotune",
