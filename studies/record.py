@@ -5,32 +5,26 @@ lines are in studies/NAME.trace.work, the finished trace in studies/traces/NAME.
 """
 
 import argparse
-import contextlib
 import random
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tuner.artifacts.places import cache_directory
-from tuner.artifacts.store import Store
+from benches import opened
+
 from tuner.compare.trial import run_trial
 from tuner.errors import TrialError
-from tuner.hardware.detection import detect
 from tuner.plugins import plugin, space_file
 from tuner.records.base import Scalar
 from tuner.records.config import Config
 from tuner.records.measurement import Failure
 from tuner.replay.trace import Trace, TracedProcess, TraceHead, write_trace
-from tuner.runner.sweeping import become_subreaper
 from tuner.space.facts import facts_of_host, facts_of_model, facts_of_workload
 from tuner.study.objective import violations
-from tuner.study.store import StudyStore
 from tuner.tuning.engines import all_steps, dropped_steps
-from tuner.tuning.planning import Plan, make_plan
-from tuner.tuning.request import make_request
+from tuner.tuning.planning import Plan
 from tuner.tuning.session import TuningSession, now
-from tuner.tuning.trials import measure_baseline
 
 HERE = Path(__file__).parent
 NEAR = 0.10
@@ -48,25 +42,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--backends", default=None)
     chosen = parser.parse_args(arguments)
     backends = tuple(chosen.backends.split(",")) if chosen.backends else None
-    request = make_request(
-        {
-            "model": chosen.model,
-            "lengths": (chosen.lengths,),
-            "budget_s": max(chosen.for_s, 900.0),
-            "backends": backends,
-        }
-    )
-    plan = make_plan(request, detect(), cache_directory(None))
-    study = StudyStore((HERE / f"{chosen.name}.trace.work").absolute())
-    study.open()
-    become_subreaper()
-    session = TuningSession(
-        plan, study, Store(cache_directory(None)), started=time.monotonic(), on_event=lambda _: None
-    )
-    with study.in_use(), contextlib.closing(session):
-        done = kept(study.directory)
-        session.prepare()
-        measure_baseline(session)
+    asked = {
+        "model": chosen.model,
+        "lengths": (chosen.lengths,),
+        "budget_s": max(chosen.for_s, 900.0),
+        "backends": backends,
+    }
+    with opened(HERE / f"{chosen.name}.trace.work", **asked) as session:
+        plan, directory = session.plan, session.study.directory
+        done = kept(directory)
         ends = time.monotonic() + chosen.for_s
         points = chosen_points(plan, chosen.points)
         for config in wanted(points, done):
@@ -75,7 +59,7 @@ def main(arguments: list[str]) -> None:
                 break
             process = traced(session, config)
             done.append(process)
-            with (study.directory / "processes.jsonl").open("a", encoding="utf-8") as file:
+            with (directory / "processes.jsonl").open("a", encoding="utf-8") as file:
                 file.write(process.to_json() + "\n")
             shown = f"{process.value:+.3f}" if process.value is not None else process.failure
             print(f"{len(done)} {config.backend} {config.chain()} {config.session}: {shown}", flush=True)

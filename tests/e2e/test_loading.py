@@ -1,6 +1,8 @@
 """`tuner.load` on a real encoder of a few kilobytes: texts and arrays equal the reference."""
 
 import json
+import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 import tuner
 from tuner.errors import ProfileMismatch
 from tuner.hardware.detection import detect
+from tuner.loading.files import read_profile
 from tuner.models.inspect import inspect
 from tuner.plugins import installed_versions
 
@@ -164,3 +167,16 @@ def test_missing_artifact_serves_the_fallback(profile_path):
         tuner.load(profile_path)
     with tuner.load(profile_path, strict=False) as model:
         assert set(model.not_applied) == {"artifact"}
+
+
+def test_baseline_that_has_to_be_built(bert, start, tmp_path):
+    """What the user runs today may be an exported graph: built first, measured, and served while nothing beats it."""
+    mine = {"backend": "onnxruntime", "artifact": [{"step": "onnx_export"}], "session": {"intra_op_threads": 1}}
+    (tmp_path / "mine.json").write_text(json.dumps(mine))
+    options = ("--backends", "onnxruntime", "--baseline", "mine.json", "--budget", "5m", "--cache-dir", "cache")
+    running = start("tune", "--model", str(bert), *options, "--output", "p.json", cwd=tmp_path)
+    running.wait_for("baseline")
+    assert running.end(signal.SIGINT).code == 130
+    profile = read_profile(tmp_path / "p.json")
+    assert [call.step for call in profile.best.config.artifact] == ["onnx_export"]
+    assert {Path(file.path).suffix for file in profile.best.artifacts} >= {".onnx"}

@@ -1,5 +1,6 @@
 """A race: rounds of one fresh trial of every finalist, dropping those shown to be behind; it declares no winner."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -16,7 +17,9 @@ MAX_ROUNDS = 8
 DROP_FROM_ROUND = 3
 DROP_ALPHA = 0.01
 RACE_WITHIN = 0.05
-"""Log-ratio to the best expected value within which a config races."""
+"""Log-ratio to the best expected value within which a config races in any case."""
+RACE_SDS = 2.0
+"""Standard deviations of the difference within which the search cannot tell a config from the best."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,21 @@ class RaceOutcome:
     stopped_by: Literal["one_left", "rounds", "time"]
 
 
-def near_best(expected: Sequence[float], most: int) -> list[int]:
-    """Return the indices of those that may be the best, by what the search expects of them, best first."""
+def near_best(expected: Sequence[float], sd: Sequence[float], most: int) -> list[int]:
+    """Return the indices of those that may be the best, best first.
+
+    Args:
+        expected: Log-ratio that the search expects of each.
+        sd: How sure it is of that.
+        most: How many may race.
+    """
     order = sorted(range(len(expected)), key=expected.__getitem__)
-    return [index for index in order if expected[index] - expected[order[0]] <= RACE_WITHIN][:most]
+    best = order[0]
+    return [
+        index
+        for index in order
+        if expected[index] - expected[best] <= max(RACE_WITHIN, RACE_SDS * math.hypot(sd[index], sd[best]))
+    ][:most]
 
 
 def run_race(

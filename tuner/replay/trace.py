@@ -28,6 +28,9 @@ from tuner.space.resolved import ResolvedSpace
 __all__ = ["Trace", "TraceHead", "TracedProcess", "read_trace", "write_trace"]
 
 FIDELITY = "fidelity."
+LEAST_SD = 0.01
+PAIRS = 2
+"""Block pairs of a recorded process."""
 
 
 class TraceHead(Record):
@@ -121,7 +124,7 @@ class Trace:
         """Return what a search meets at `configs` (default: all recorded ones, in order).
 
         The truth of a point is the mean of its processes. Points within 10% of the best have five of them, so that the
-        best is not merely the luckiest.
+        best is not merely the luckiest. The spread of those is that of processes and of the block pairs in each.
         """
         chosen = list(self.configs() if configs is None else configs)
         groups = [self.by_config[config.digest()] for config in chosen]
@@ -129,6 +132,8 @@ class Trace:
         numbers = {name: number for number, name in enumerate(dict.fromkeys(artifacts))}
         values = [[item.value for item in group if item.value is not None] for group in groups]
         failures = [next((item.failure for item in group if item.failure is not None), None) for group in groups]
+        between = _pooled([found for found in values if len(found) > 1], default=LEAST_SD)
+        block_sd = _pooled([item.ratios for item in self.processes if len(item.ratios) > 1], default=LEAST_SD)
         return Course(
             name=self.head.name,
             truth=np.array([fmean(found) if found else np.nan for found in values]),
@@ -141,8 +146,8 @@ class Trace:
                 f"{failure.kind}: {failure.message}" if failure is not None and not found else ""
                 for failure, found in zip(failures, values, strict=True)
             ),
-            process_sd=_pooled([found for found in values if len(found) > 1], default=0.01),
-            block_sd=_pooled([item.ratios for item in self.processes if len(item.ratios) > 1], default=0.01),
+            process_sd=float(np.sqrt(max(LEAST_SD**2, between**2 - block_sd**2 / PAIRS))),
+            block_sd=block_sd,
         )
 
 

@@ -16,7 +16,7 @@ from tuner.space.resolved import ResolvedSpace
 from tuner.study.encoding import PointTable
 from tuner.study.store import TrialRecord
 from tuner.study.surrogate import Gaussian
-from tuner.study.trying import Tried, tried_of
+from tuner.study.trying import Tried, noise_of, tried_of
 
 __all__ = ["Importance", "importances", "minimal_config"]
 
@@ -95,7 +95,7 @@ def _fitted(table: PointTable, tried: Sequence[Tried], *, steps: int) -> Gaussia
     process = Gaussian(table)
     rows = np.array([item.row for item in tried], dtype=np.int64)
     values = np.array([item.value for item in tried], dtype=float)
-    process.fit(rows, values, np.array([item.sd for item in tried]) ** 2, steps=steps)
+    process.fit(rows, values, noise_of(tried), steps=steps)
     return process
 
 

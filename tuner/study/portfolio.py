@@ -11,7 +11,7 @@ import numpy as np
 from tuner.study.encoding import PointTable
 from tuner.study.forest import forest_posterior
 from tuner.study.surrogate import Gaussian, Posterior
-from tuner.study.trying import Trials, Tried
+from tuner.study.trying import Trials, Tried, noise_of
 
 __all__ = ["ROTATION", "Arm", "Portfolio", "expected_improvement"]
 
@@ -140,4 +140,4 @@ def _arrays(known: list[Tried]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, values and variances."""
     rows = np.array([item.row for item in known], dtype=np.int64)
     values = np.array([item.value for item in known], dtype=float)
-    return rows, values, np.array([item.sd for item in known]) ** 2
+    return rows, values, noise_of(known)

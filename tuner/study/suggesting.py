@@ -135,14 +135,14 @@ class Suggester:
         point = self.space.to_point(record.config.model_copy(update={"session": session}))
         return [] if point is None else [point]
 
-    def expected(self, config: Config) -> float | None:
-        """Return the model's expectation of ln(time / anchor) for a configuration, free of the luck of one trial."""
+    def expected(self, config: Config) -> tuple[float, float] | None:
+        """Return what the model expects of a config, freed of one trial's luck: ln(time / anchor) and its sd."""
         point = self.space.to_point(config)
         posterior = self.searcher.portfolio.posterior()
         if point is None or posterior is None:
             return None
         row = self.table.extend([point])[0]
-        return float(posterior.mean[row]) if row < len(posterior.mean) else None
+        return (float(posterior.mean[row]), float(posterior.sd[row])) if row < len(posterior.mean) else None
 
     def newly_disabled(self) -> list[tuple[str, str]]:
         """Return the backends disabled since the last call, with the last failure's text."""

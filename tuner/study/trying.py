@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 from tuner.study.encoding import BACKEND, PointTable
 from tuner.study.store import TrialRecord
 
-__all__ = ["Trials", "Tried", "tried_of"]
+__all__ = ["Trials", "Tried", "noise_of", "tried_of"]
 
 Label = Literal["feasible", "infeasible", "unfaithful", "failed"]
 
@@ -20,6 +20,7 @@ PROCESS_SD = 0.01
 PAIR_SD = 0.02
 PRUNED_SD = 0.08
 PAIRS = 2
+SHARED_PAIRS = 4
 SHARED_FAILURES = 2
 DROP_RATIO = 2.5
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
@@ -31,10 +32,11 @@ class Tried:
 
     Attributes:
         value: ln(candidate / anchor), None if it failed.
-        sd: Standard deviation of `value`.
+        sd: Standard deviation of `value` where its block pairs do not tell it.
         label: ``unfaithful`` misses a fidelity limit, ``infeasible`` another one.
         cause: Of a failure: kind and message without numbers.
         is_whole: False for an estimate of a trial that was stopped early.
+        pair_sd: Standard deviation of its block pairs.
     """
 
     row: int
@@ -43,6 +45,7 @@ class Tried:
     label: Label = "feasible"
     cause: str = ""
     is_whole: bool = True
+    pair_sd: float | None = None
 
 
 def tried_of(record: TrialRecord, row: int) -> Tried:
@@ -57,8 +60,22 @@ def tried_of(record: TrialRecord, row: int) -> Tried:
         label = "unfaithful"
     if record.state == "pruned":
         return Tried(row, record.value, PRUNED_SD, label, is_whole=False)
-    pair_sd = max(record.pair_sd, PROCESS_SD / 2) if record.pair_sd is not None else PAIR_SD
-    return Tried(row, record.value, math.sqrt(PROCESS_SD**2 + pair_sd**2 / PAIRS), label)
+    return Tried(row, record.value, math.sqrt(PROCESS_SD**2 + PAIR_SD**2 / PAIRS), label, pair_sd=record.pair_sd)
+
+
+def noise_of(tried: Sequence[Tried]) -> np.ndarray:
+    """Return the variance of every value.
+
+    Two block pairs say little about their own spread: it is drawn towards that of all trials, which counts as much as
+    `SHARED_PAIRS` of them. Otherwise the lucky pair that agrees by chance would pass for the surest of all.
+    """
+    own = np.array([np.nan if item.pair_sd is None else max(item.pair_sd, PROCESS_SD / 2) for item in tried]) ** 2
+    given = np.array([item.sd for item in tried]) ** 2
+    if np.isnan(own).all():
+        return given
+    drawn = (own + SHARED_PAIRS * np.nanmean(own)) / (1 + SHARED_PAIRS)
+    found: np.ndarray = np.where(np.isnan(own), given, PROCESS_SD**2 + drawn / PAIRS)
+    return found
 
 
 @dataclass

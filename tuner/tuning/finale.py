@@ -18,6 +18,7 @@ from tuner.tuning.trials import keep, record_of, try_config
 
 WORTH = math.log(1.01)
 WALL_FACTOR = 1.08
+AGAIN = "run the command again with a larger --budget: the study goes on and plays off anew"
 SERVABLE = ("WIN", "FEASIBLE_ONLY")
 
 
@@ -51,19 +52,19 @@ def feasible_trials(session: TuningSession) -> list[TrialRecord]:
         and is_feasible(record.measurement, session.plan.objective)
         and record.config != session.plan.baseline
     ]
-    return sorted(found, key=lambda record: expected(session, record))
+    return sorted(found, key=lambda record: expected(session, record)[0])
 
 
-def expected(session: TuningSession, record: TrialRecord) -> float:
-    """Return what the search expects of a measured config: its value, freed of some of its luck."""
-    value = session.suggester.expected(record.config) if session.suggester is not None else None
-    return value if value is not None else record.value or 0.0
+def expected(session: TuningSession, record: TrialRecord) -> tuple[float, float]:
+    """Return what the search expects of a measured config, its value freed of some of its luck, and the sd of that."""
+    found = session.suggester.expected(record.config) if session.suggester is not None else None
+    return found if found is not None else (record.value or 0.0, 0.0)
 
 
 def best_of_race(session: TuningSession, ranked: list[TrialRecord]) -> TrialRecord:
     """Return the leader of a race of the trials near the best; the best itself where there is no time or no rival."""
-    near = near_best([expected(session, record) for record in ranked], n_finalists(session))
-    finalists = [ranked[index] for index in near]
+    values, sd = zip(*(expected(session, record) for record in ranked), strict=True)
+    finalists = [ranked[index] for index in near_best(values, sd, n_finalists(session))]
     time_s = min(RACE_SHARE * session.plan.request.budget_s, session.left_s() - session.playoff_reserve_s())
     if len(finalists) < 2 or time_s <= 0:  # noqa: PLR2004 - a race needs two
         return ranked[0]
@@ -152,10 +153,10 @@ def decided_profile(session: TuningSession, candidate: TrialRecord, outcome: Pla
     notices = list(outcome.notices)
     if outcome.failure is not None:
         detail = f"the finalist failed in a fresh process: {outcome.failure.kind}: {outcome.failure.message}"
-        notices.append(Notice(code="finalist_failed", detail=detail, remedy="run again with another --seed"))
+        notices.append(Notice(code="finalist_failed", detail=detail, remedy=AGAIN))
     if outcome.stopped_by == "time" and outcome.judgement is None:
         detail = f"time ran out after {len(outcome.pairs)} process pairs, before the first look"
-        notices.append(Notice(code="playoff_unfinished", detail=detail, remedy="run again with a larger --budget"))
+        notices.append(Notice(code="playoff_unfinished", detail=detail, remedy=AGAIN))
     return session.profile(
         verdict=outcome.verdict,
         baseline=base,

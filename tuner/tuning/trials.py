@@ -20,12 +20,16 @@ BASELINE_BLOCKS = 4
 
 
 def measure_baseline(session: TuningSession) -> None:
-    """Open the anchor and measure the baseline, or take its measurement from an earlier run of this study.
+    """Build and open the anchor and measure the baseline, or take its measurement from an earlier run of this study.
 
     Raises:
         UsageError: The budget does not hold the playoff's first look; names the least that works.
         HostError: The baseline does not run.
     """
+    try:
+        session.workshop.ensure(session.plan.baseline)
+    except TrialError as error:
+        raise baseline_error(error) from error
     _, run = session.anchor.arm()
     session.baseline_cost = run.cost()
     check_budget(session.plan.request.budget_s, session.baseline_cost, session.rig.plan(run.call_s, run.call_s))

@@ -3,7 +3,7 @@
 import pytest
 
 from tuner.compare.anchor import Anchor
-from tuner.compare.race import run_race
+from tuner.compare.race import near_best, run_race
 from tuner.replay.noise_models import OK, QUIET
 from tuner.replay.script import SimModel
 
@@ -15,6 +15,20 @@ def race(bench, named, calls, *, deadline_s=None, expected_trial_s=0.0, **option
     anchor = Anchor(named("base"), rig)
     finalists = [named(str(i)) for i in range(len(calls))]
     return run_race(finalists, anchor, rig, deadline_s=deadline_s, expected_trial_s=expected_trial_s), rig
+
+
+@pytest.mark.parametrize(
+    ("expected", "sd", "most", "racing"),
+    [
+        ([0.0, -0.3, -0.26, -0.2], [0.0] * 4, 8, [1, 2]),
+        ([0.0, -0.3, -0.26, -0.2], [0.0] * 4, 1, [1]),
+        ([0.0, -0.3, -0.26, -0.2], [0.05] * 4, 8, [1, 2, 3]),
+        ([-0.1], [0.2], 8, [0]),
+    ],
+)
+def test_those_race_that_may_be_the_best(expected, sd, most, racing):
+    """Within 5% of the best, or where the search cannot tell; best first."""
+    assert near_best(expected, sd, most) == racing
 
 
 def test_the_fastest_leads(bench, named):

@@ -129,3 +129,12 @@ def test_one_failed_process_does_not_fail_a_point(trace):
     crash = Failure(stage="spawn", kind="crash", message="once")
     more = Trace(trace.head, (*trace.processes, TracedProcess(config=config(2), failure=crash)))
     assert more.course().failure[1] == ""
+
+
+def test_spread_of_block_pairs_is_not_counted_twice(trace):
+    """Processes whose values differ as their own pairs do have no spread of their own."""
+    noisy = tuple(
+        TracedProcess(config=config(1), ratios=(value + 0.2, value - 0.2), value=value) for value in (-0.1, 0.0, 0.1)
+    )
+    course = Trace(trace.head, noisy).course()
+    assert (course.process_sd, course.block_sd) == (0.01, pytest.approx(math.sqrt(0.08)))

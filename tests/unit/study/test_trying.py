@@ -9,7 +9,7 @@ from tuner.records.config import Config
 from tuner.records.measurement import Failure
 from tuner.study.encoding import PointTable
 from tuner.study.store import TrialRecord
-from tuner.study.trying import Trials, Tried, tried_of
+from tuner.study.trying import PROCESS_SD, Trials, Tried, noise_of, tried_of
 
 
 @pytest.fixture
@@ -164,6 +164,20 @@ def test_pruned_trials_are_less_sure():
     pruned = tried_of(record("pruned", pair_sd=0.001), 0)
     assert pruned.sd > tried_of(record(pair_sd=0.001), 0).sd
     assert not pruned.is_whole
+
+
+def test_pairs_that_agree_by_chance_are_not_the_surest():
+    """The spread of two block pairs is drawn towards that of all trials; estimates keep their own."""
+    tried = [tried_of(record(pair_sd=pair_sd), 0) for pair_sd in (0.0, 0.05, 0.1)]
+    lucky, middle, wild = noise_of(tried)
+    assert PROCESS_SD**2 + 0.05**2 / 2 < wild < 3 * lucky
+    assert lucky < middle < wild
+    assert noise_of([*tried, tried_of(record("pruned", pair_sd=0.001), 0)])[-1] == pytest.approx(0.08**2)
+
+
+def test_noise_of_one_trial_is_its_own():
+    """The process and the mean of its pairs."""
+    assert noise_of([tried_of(record(pair_sd=0.04), 0)]) == pytest.approx([PROCESS_SD**2 + 0.04**2 / 2])
 
 
 def test_misses_make_their_likes_less_likely(table, rows):
