@@ -163,3 +163,11 @@ def test_nonfinite_reference_is_refused(write_graph, prepared):
     )
     with pytest.raises(UsageError, match="output 'y' is not finite"):
         prepared(file, lengths=(4,))
+
+
+def test_answers_drawn_anew_are_refused(write_graph, prepared):
+    """A graph with a random operator: nothing could be compared, said before any time is spent."""
+    nodes = [("RandomNormalLike", ["x"], ["noise"], {"scale": 0.5}), ("Add", ["x", "noise"], ["y"], {})]
+    model = write_graph(nodes, [("x", "FLOAT", [1, 4])], [("y", "FLOAT", [1, 4])])
+    with pytest.raises(UsageError, match=r"other values of y for the same inputs each time.*random operators"):
+        prepared(model)

@@ -29,6 +29,8 @@ LEAST_SAMPLES = 16
 TOKEN_SAMPLES = 16
 """Samples whose full token outputs are kept for the per-token figures."""
 MOST_REFERENCE_BYTES = 1 << 30
+SAME_WITHIN = 0.01
+"""Largest difference of two answers to the same inputs, as a share of the largest value."""
 
 
 class Answers(NamedTuple):
@@ -144,18 +146,35 @@ def _call_s(reference: Reference, batch: Batch) -> float:
     """Return the median seconds of three calls after one that is not counted.
 
     Raises:
-        UsageError: The reference refuses the batch.
+        UsageError: The reference refuses the batch, or answers something else each time.
     """
     times: list[float] = []
+    answers: list[Batch] = []
     for _ in range(4):
         start = time.perf_counter()
         try:
-            reference.run(batch)
+            answers.append(reference.run(batch))
         except Exception as error:
             shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in batch.items())
             raise UsageError(f"the model refuses inputs {shapes}: {one_line(error)}") from error
         times.append(time.perf_counter() - start)
+    changing = [name for name in answers[0] if _changes(answers[0][name], answers[-1][name])]
+    if changing:
+        raise UsageError(
+            f"{reference.name} answers other values of {', '.join(changing)} for the same inputs each time: nothing "
+            "can be compared with them; export the model without dropout, random operators and state"
+        )
     return statistics.median(times[1:])
+
+
+def _changes(first: np.ndarray, last: np.ndarray) -> bool:
+    """Say whether two answers to the same inputs differ by more than the order of additions explains."""
+    if first.shape != last.shape:
+        return True
+    if first.dtype.kind != "f":
+        return not np.array_equal(first, last)
+    largest = float(np.abs(first[np.isfinite(first)]).max(initial=0.0))
+    return not np.allclose(first, last, rtol=0.0, atol=SAME_WITHIN * largest, equal_nan=True)
 
 
 def _answer(reference: Reference, traffic: Traffic, facts: ModelFacts, command: Prepare) -> Answers:
