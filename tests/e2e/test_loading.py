@@ -173,7 +173,7 @@ def test_baseline_that_has_to_be_built(bert, start, tmp_path):
     """What the user runs today may be an exported graph: built first, measured, and served while nothing beats it."""
     mine = {"backend": "onnxruntime", "artifact": [{"step": "onnx_export"}], "session": {"intra_op_threads": 1}}
     (tmp_path / "mine.json").write_text(json.dumps(mine))
-    options = ("--backends", "onnxruntime", "--baseline", "mine.json", "--budget", "5m", "--cache-dir", "cache")
+    options = ("--lengths", "16", "--backends", "onnxruntime", "--baseline", "mine.json", "--cache-dir", "cache")
     running = start("tune", "--model", str(bert), *options, "--output", "p.json", cwd=tmp_path)
     running.wait_for("baseline")
     assert running.end(signal.SIGINT).code == 130

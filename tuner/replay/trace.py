@@ -132,8 +132,10 @@ class Trace:
         numbers = {name: number for number, name in enumerate(dict.fromkeys(artifacts))}
         values = [[item.value for item in group if item.value is not None] for group in groups]
         failures = [next((item.failure for item in group if item.failure is not None), None) for group in groups]
+        repeated = [group for group, found in zip(groups, values, strict=True) if len(found) > 1]
         between = _pooled([found for found in values if len(found) > 1], default=LEAST_SD)
-        block_sd = _pooled([item.ratios for item in self.processes if len(item.ratios) > 1], default=LEAST_SD)
+        within = _pooled([i.ratios for group in repeated for i in group if len(i.ratios) > 1], default=LEAST_SD)
+        spreads = tuple(stdev(item.ratios) for item in self.processes if len(item.ratios) > 1)
         return Course(
             name=self.head.name,
             truth=np.array([fmean(found) if found else np.nan for found in values]),
@@ -146,8 +148,9 @@ class Trace:
                 f"{failure.kind}: {failure.message}" if failure is not None and not found else ""
                 for failure, found in zip(failures, values, strict=True)
             ),
-            process_sd=float(np.sqrt(max(LEAST_SD**2, between**2 - block_sd**2 / PAIRS))),
-            block_sd=block_sd,
+            process_sd=float(np.sqrt(max(LEAST_SD**2, between**2 - within**2 / PAIRS))),
+            block_sd=float(np.median(spreads)) if spreads else LEAST_SD,
+            block_sds=spreads,
         )
 
 

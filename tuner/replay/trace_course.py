@@ -26,6 +26,7 @@ class Course:
         failure: Message by point, empty where it works.
         process_sd: Spread of the processes of one point (log).
         block_sd: Spread of the block pairs of one process (log).
+        block_sds: That of every recorded process, one of which is drawn for a trial: most are calm, some are not.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Course:
     failure: tuple[str, ...]
     process_sd: float = 0.01
     block_sd: float = 0.01
+    block_sds: tuple[float, ...] = ()
     fidelity_s: float = 2.0
 
     @property
@@ -109,7 +111,8 @@ class Player:
             self._compared.add(int(course.artifact[point]))
             seconds += course.fidelity_s
         self.elapsed_s += seconds
-        pairs = course.truth[point] + self.rng.normal(0, course.process_sd) + self.rng.normal(0, course.block_sd, 2)
+        block_sd = float(self.rng.choice(course.block_sds)) if course.block_sds else course.block_sd
+        pairs = course.truth[point] + self.rng.normal(0, course.process_sd) + self.rng.normal(0, block_sd, 2)
         is_faithful = bool(course.is_faithful[point])
         spread = float(np.std(pairs, ddof=1))
         return Played(point, float(np.mean(pairs)), spread, is_faithful, "", seconds, build_s)

@@ -19,6 +19,9 @@ __all__ = ["Column", "PointTable"]
 BACKEND = "backend"
 CHAIN = "artifact.chain"
 _LOG_SPAN = 4.0
+STRONG, MODERATE, WEAK = 0.25, 0.10, 0.04
+MODERATE_WORDS = ("allocator", "openmp_runtime", "attention", "spinning")
+"""What has moved models by a tenth: pages for large activations, another thread pool, fused attention, polling."""
 Codes = np.ndarray
 
 
@@ -30,13 +33,13 @@ class Column:
         values: Value of code 1, 2, …; numbers in rising order.
         places: Place of every code on a line from 0 to 1 (logarithms where the values span a factor of 4); None for
             categories, where all differ alike.
-        is_strong: It decides which kernels run or on how many threads: expected to matter most.
+        expected: Standard deviation of its own effect (log-ratio) that is expected before anything is measured.
     """
 
     name: str
     values: tuple[Value, ...]
     places: np.ndarray | None
-    is_strong: bool
+    expected: float
 
     @property
     def n_codes(self) -> int:
@@ -162,7 +165,7 @@ class PointTable:
 
 def _columns(space: ResolvedSpace) -> Iterable[Column]:
     """Yield the columns: the backend, then every parameter with the values it has in any backend."""
-    yield Column(BACKEND, tuple(space.backends), None, is_strong=True)
+    yield Column(BACKEND, tuple(space.backends), None, STRONG)
     found: dict[str, tuple[list[Domain], bool]] = {}
     for backend in space.backends.values():
         for parameter in backend.parameters:
@@ -173,8 +176,16 @@ def _columns(space: ResolvedSpace) -> Iterable[Column]:
         is_number = all(domain.kind != "choice" for domain in domains)
         if is_number:
             values.sort(key=float)
-        is_strong = name == CHAIN or (is_numerics and name.endswith("precision")) or "threads" in name
-        yield Column(name, tuple(values), _places(values) if is_number else None, is_strong)
+        yield Column(
+            name, tuple(values), _places(values) if is_number else None, _expected(name, is_numerics=is_numerics)
+        )
+
+
+def _expected(name: str, *, is_numerics: bool) -> float:
+    """Return the effect expected of a parameter: most where it decides which kernels run or on how many threads."""
+    if name == CHAIN or (is_numerics and name.endswith("precision")) or "threads" in name:
+        return STRONG
+    return MODERATE if any(word in name for word in MODERATE_WORDS) else WEAK
 
 
 def _places(values: Sequence[Value]) -> np.ndarray:

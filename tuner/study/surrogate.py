@@ -15,7 +15,6 @@ from tuner.study.encoding import PointTable
 
 __all__ = ["Gaussian", "Posterior"]
 
-STRONG, WEAK = 0.25, 0.04
 PRODUCT, HEREDITY, REST = 0.10, 0.10, 0.01
 PRIOR_SD = 1.0
 CONSTANT = 1.0
@@ -42,7 +41,7 @@ class Gaussian:
     def __init__(self, table: PointTable) -> None:
         self.table = table
         columns = table.columns
-        self._prior = np.log([*(STRONG if c.is_strong else WEAK for c in columns), PRODUCT, HEREDITY, REST])
+        self._prior = np.log([*(column.expected for column in columns), PRODUCT, HEREDITY, REST])
         self.theta = self._prior.copy()
         self.length = LENGTHS[0]
         self._likeness = {length: [column.likeness(length) for column in columns] for length in LENGTHS}

@@ -20,7 +20,9 @@ PROCESS_SD = 0.01
 PAIR_SD = 0.02
 PRUNED_SD = 0.08
 PAIRS = 2
-SHARED_PAIRS = 4
+SHARED_PAIRS = 2
+MEDIAN_OF_SQUARE = 0.455
+"""Median of a squared standard normal, which is what one pair's estimate of a variance of 1 is distributed like."""
 SHARED_FAILURES = 2
 DROP_RATIO = 2.5
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
@@ -66,14 +68,15 @@ def tried_of(record: TrialRecord, row: int) -> Tried:
 def noise_of(tried: Sequence[Tried]) -> np.ndarray:
     """Return the variance of every value.
 
-    Two block pairs say little about their own spread: it is drawn towards that of all trials, which counts as much as
-    `SHARED_PAIRS` of them. Otherwise the lucky pair that agrees by chance would pass for the surest of all.
+    Two block pairs say little about their own spread: it is drawn towards that of the usual trial, which counts as
+    much as `SHARED_PAIRS` of them. Otherwise the pair that agrees by chance would pass for the surest of all. The usual
+    spread is that of the median, so that one wild trial does not make all others doubtful.
     """
     own = np.array([np.nan if item.pair_sd is None else max(item.pair_sd, PROCESS_SD / 2) for item in tried]) ** 2
     given = np.array([item.sd for item in tried]) ** 2
     if np.isnan(own).all():
         return given
-    drawn = (own + SHARED_PAIRS * np.nanmean(own)) / (1 + SHARED_PAIRS)
+    drawn = (own + SHARED_PAIRS * np.nanmedian(own) / MEDIAN_OF_SQUARE) / (1 + SHARED_PAIRS)
     found: np.ndarray = np.where(np.isnan(own), given, PROCESS_SD**2 + drawn / PAIRS)
     return found
 

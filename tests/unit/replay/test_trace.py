@@ -137,4 +137,14 @@ def test_spread_of_block_pairs_is_not_counted_twice(trace):
         TracedProcess(config=config(1), ratios=(value + 0.2, value - 0.2), value=value) for value in (-0.1, 0.0, 0.1)
     )
     course = Trace(trace.head, noisy).course()
-    assert (course.process_sd, course.block_sd) == (0.01, pytest.approx(math.sqrt(0.08)))
+    assert (course.process_sd, course.block_sds) == (0.01, pytest.approx([math.sqrt(0.08)] * 3))
+
+
+def test_trials_are_as_calm_or_wild_as_recorded_ones(trace):
+    """One of the recorded spreads is drawn: half of the trials are still where half of the processes were."""
+    wild = TracedProcess(config=config(2), ratios=(-0.9, -0.1), value=-0.5)
+    still = TracedProcess(config=config(1), ratios=(0.0, 0.0), value=0.0)
+    course = Trace(trace.head, (still, wild)).course()
+    spreads = [Player(course, seed=seed).play(0).pair_sd for seed in range(200)]
+    assert 60 < sum(spread == 0.0 for spread in spreads) < 140
+    assert max(spreads) > 0.5

@@ -176,8 +176,18 @@ def test_pairs_that_agree_by_chance_are_not_the_surest():
 
 
 def test_noise_of_one_trial_is_its_own():
-    """The process and the mean of its pairs."""
-    assert noise_of([tried_of(record(pair_sd=0.04), 0)]) == pytest.approx([PROCESS_SD**2 + 0.04**2 / 2])
+    """The process and the mean of its pairs, which are doubted: most pairs look calmer than they are."""
+    (found,) = noise_of([tried_of(record(pair_sd=0.04), 0)])
+    assert PROCESS_SD**2 + 0.04**2 / 2 < found < PROCESS_SD**2 + 0.04**2
+
+
+def test_one_wild_trial_leaves_the_others_sure():
+    """The usual spread is that of the median."""
+    calm = [tried_of(record(pair_sd=0.02), 0)] * 9
+    wild = tried_of(record(pair_sd=0.8), 0)
+    found = noise_of([*calm, wild])
+    assert found[0] == pytest.approx(noise_of(calm)[0])
+    assert found[-1] > 0.1
 
 
 def test_misses_make_their_likes_less_likely(table, rows):
