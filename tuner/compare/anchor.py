@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tuner.compare.arms import Run
+from tuner.compare.arms import ArmCost, Run
 from tuner.compare.pairs import ArmFailed, lone_blocks
 from tuner.compare.protocols import Arm
 from tuner.compare.rig import Rig
@@ -94,10 +94,7 @@ class Anchor:
         Raises:
             HostError: The baseline cannot be run.
         """
-        try:
-            arm, run = self.rig.start(self.config, "b")
-        except TrialError as error:
-            raise baseline_error(error) from error
+        arm, run = self._start()
         try:
             lone_blocks(self.rig, arm, run, plan, plan.trial_blocks())
         except ArmFailed as failed:
@@ -105,6 +102,16 @@ class Anchor:
         finally:
             arm.close()
         return run
+
+    def fresh_cost(self) -> ArmCost:
+        """Open and warm another process, close it and return what it cost.
+
+        Raises:
+            HostError: The baseline cannot be run.
+        """
+        arm, run = self._start()
+        arm.close()
+        return run.cost()
 
     def lost(self) -> None:
         """Take note that the process died; the next trial opens another, with another id."""
@@ -123,6 +130,12 @@ class Anchor:
         if self.incumbent is None:
             return None
         return DOMINANCE * max(self.incumbent.call_s, self.incumbent.fastest_s)
+
+    def _start(self) -> tuple[Arm, Run]:
+        try:
+            return self.rig.start(self.config, "b")
+        except TrialError as error:
+            raise baseline_error(error) from error
 
     def _open(self) -> None:
         had_one = self._run is not None

@@ -1,6 +1,7 @@
 """What a playoff costs, from measured times of its arms, and whether a budget allows it; it runs nothing."""
 
 import math
+from collections.abc import Callable
 
 from tuner.compare.arms import ArmCost
 from tuner.errors import UsageError
@@ -8,6 +9,9 @@ from tuner.measure.plan import BlockPlan
 from tuner.measure.stats import resolvable_gain
 
 RESERVE_SHARE = 0.40
+"""Of the budget, at most, for the first look of the playoff."""
+DOUBTFUL_SHARE = 0.25
+"""Of the budget: a first look that seems to take more has its first opening doubted."""
 
 
 def pair_s(a: ArmCost, b: ArmCost, plan: BlockPlan) -> float:
@@ -45,12 +49,37 @@ def least_budget_s(cost: ArmCost, plan: BlockPlan) -> float:
     return reserve_s(cost, cost, plan) / RESERVE_SHARE
 
 
+def warm_cost(budget_s: float, first: ArmCost, plan: BlockPlan, open_again: Callable[[], ArmCost]) -> ArmCost:
+    """Return what a process of the baseline costs once its files are in memory.
+
+    A first opening on a fresh machine reads engine and model from the disk and may take three times as long as any
+    after it. Where such starts would make the playoff a large part of the budget, the baseline is opened once more;
+    not where its calls alone are too much.
+
+    Args:
+        budget_s: Of the whole run.
+        first: Measured at the first opening.
+        plan: Numbers of its blocks.
+        open_again: Opens and warms another process, closes it and returns its cost.
+    """
+    calls_only = ArmCost(open_s=0.0, warm_s=0.0, call_s=first.call_s)
+    is_hopeless = budget_s < least_budget_s(calls_only, plan)
+    if is_hopeless or reserve_s(first, first, plan) <= DOUBTFUL_SHARE * budget_s:
+        return first
+    again = open_again()
+    return ArmCost(
+        open_s=min(first.open_s, again.open_s),
+        warm_s=min(first.warm_s, again.warm_s),
+        call_s=min(first.call_s, again.call_s),
+    )
+
+
 def check_budget(budget_s: float, cost: ArmCost, plan: BlockPlan) -> float:
     """Return the reserve of a playoff in seconds.
 
     Args:
         budget_s: Of the whole run.
-        cost: Of the baseline, from its first opening.
+        cost: Of the baseline.
         plan: Numbers of its blocks.
 
     Raises:

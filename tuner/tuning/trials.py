@@ -5,7 +5,7 @@ import time
 from statistics import stdev
 
 from tuner.compare.anchor import Incumbent, baseline_error
-from tuner.compare.costs import check_budget
+from tuner.compare.costs import check_budget, warm_cost
 from tuner.compare.pairs import ArmFailed, lone_blocks
 from tuner.compare.pooling import measurement_of
 from tuner.compare.trial import TrialOutcome, run_trial
@@ -31,8 +31,9 @@ def measure_baseline(session: TuningSession) -> None:
     except TrialError as error:
         raise baseline_error(error) from error
     _, run = session.anchor.arm()
-    session.baseline_cost = run.cost()
-    check_budget(session.plan.request.budget_s, session.baseline_cost, session.rig.plan(run.call_s, run.call_s))
+    budget_s, plan = session.plan.request.budget_s, session.rig.plan(run.call_s, run.call_s)
+    session.baseline_cost = warm_cost(budget_s, run.cost(), plan, session.anchor.fresh_cost)
+    check_budget(budget_s, session.baseline_cost, plan)
     known = next((record for record in session.records if record.purpose == "baseline" and record.measurement), None)
     if known is None:
         known = measure_anchor(session)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tuner.compare.arms import ArmCost
-from tuner.compare.costs import check_budget, gain_within, least_budget_s, pair_s, reserve_s
+from tuner.compare.costs import check_budget, gain_within, least_budget_s, pair_s, reserve_s, warm_cost
 from tuner.compare.decisions import confirmation, pairs_to_resolve, speedup_of
 from tuner.errors import UsageError
 from tuner.measure.plan import block_calls
@@ -52,6 +52,28 @@ def test_a_budget_too_small_names_the_least_that_works():
     with pytest.raises(UsageError, match="use --budget 190s or more") as raised:
         check_budget(180.0, COST, PLAN)
     assert raised.value.exit_code == 2
+
+
+def test_a_first_opening_from_a_cold_disk_refuses_no_budget():
+    """Ten seconds to open at first, four after it: 300 s are enough, and the reserve is that of later processes."""
+    cold = ArmCost(open_s=10.0, warm_s=2.0, call_s=0.05)
+    with pytest.raises(UsageError):
+        check_budget(300.0, cold, PLAN)
+    warm = warm_cost(300.0, cold, PLAN, lambda: COST)
+    assert warm == COST
+    assert check_budget(300.0, warm, PLAN) == pytest.approx(5 * 15.2)
+
+
+@pytest.mark.parametrize("budget_s", [30.0, 305.0])
+def test_a_first_opening_is_not_doubted_in_vain(budget_s):
+    """Calls that alone are too much, or a playoff that is a small part of the budget."""
+    assert warm_cost(budget_s, COST, PLAN, lambda: pytest.fail("opened again")) == COST
+
+
+def test_a_slower_second_opening_changes_nothing():
+    """A disturbance of the second is no news of the first."""
+    slower = ArmCost(open_s=9.0, warm_s=3.0, call_s=0.06)
+    assert warm_cost(200.0, COST, PLAN, lambda: slower) == COST
 
 
 @pytest.mark.parametrize(
